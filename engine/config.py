@@ -1,0 +1,166 @@
+"""The one place where an engine setting has a name, a type, a default, allowed values and a help text.
+
+The command line, the set-up file and the runtime object are all derived from the fields of `InferenceConfig`, so a
+default cannot differ between the three. This module does not import torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+FLAG_PREFIX = "--inference-dynamic-batching-"
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be honoured; the message names the setting, the value, why, and the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of one setting: `kind` is bool, int, float or str; `optional` says that null is allowed."""
+
+    name: str
+    default: Any
+    kind: str
+    help: str
+    choices: tuple[Any, ...] = ()
+    minimum: int | None = None
+    optional: bool = False
+    short_flag: str | None = None
+
+    @property
+    def flag(self) -> str:
+        """The setting's flag on the command line."""
+        return FLAG_PREFIX + self.name.replace("_", "-")
+
+    def check(self, value: object) -> None:
+        """Raise `ConfigError` unless `value` has the setting's type and is one of its allowed values."""
+        if value is None and self.optional:
+            return
+        accepted: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str,)}
+        of_kind = isinstance(value, accepted[self.kind]) and (self.kind == "bool" or not isinstance(value, bool))
+        if not of_kind:
+            or_null = " or null" if self.optional else ""
+            takes = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a string"}[
+                self.kind
+            ]
+            raise ConfigError(
+                f"setting {self.name}: {value!r} is a {type(value).__name__}, but it takes {takes}{or_null}"
+            )
+        if self.choices and value not in self.choices:
+            raise ConfigError(
+                f"setting {self.name}: {value!r} is not one of {', '.join(map(repr, self.choices))}; "
+                f"choose one of these or leave it out for {self.default!r}"
+            )
+        if self.minimum is not None and isinstance(value, int | float) and value < self.minimum:
+            raise ConfigError(f"setting {self.name}: {value!r} is below its minimum {self.minimum}")
+
+
+def _setting(default: Any, text: str, *, minimum: int | None = None, short_flag: str | None = None) -> Any:
+    return field(default=default, metadata={"help": text, "minimum": minimum, "short_flag": short_flag})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceConfig:
+    """The engine's settings, checked on construction (`ConfigError`)."""
+
+    async_sched_mode: Literal["async", "legacy"] = _setting(
+        "async",
+        "async launches a step before the previous one is resolved; legacy resolves each step before it plans the next",
+    )
+    max_tokens: int = _setting(16384, "token budget of one step, prefill and decode together", minimum=2)
+    max_requests: int = _setting(256, "row budget: requests that hold a slot at the same time", minimum=1)
+    max_sequence_length: int | None = _setting(
+        None, "longest prompt plus new tokens of a request; null takes the model's own limit", minimum=2
+    )
+    block_size_tokens: int = _setting(16, "tokens in one block of the paged KV cache", minimum=1)
+    num_blocks: int = _setting(4096, "usable blocks of the paged KV cache", minimum=1)
+    enable_chunked_prefill: bool = _setting(
+        default=False, text="split a prompt that does not fit the step's token budget over several steps"
+    )
+    dtype: Literal["fp32", "bf16"] = _setting("fp32", "type of weights, activations and KV cache", short_flag="--dtype")
+    device: Literal["cpu", "cuda"] = _setting("cpu", "where the model runs", short_flag="--device")
+    num_threads: int | None = _setting(
+        None, "threads of one CPU operation; null leaves torch's choice", minimum=1, short_flag="--num-threads"
+    )
+
+    def __post_init__(self) -> None:
+        for setting in settings().values():
+            setting.check(getattr(self, setting.name))
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> InferenceConfig:
+        """Build a configuration from settings by name; those left out have their default.
+
+        Raises:
+            ConfigError: for an unknown name, a wrong type, or a value that is not allowed.
+        """
+        known = settings()
+        for name in values:
+            if name not in known:
+                raise ConfigError(f"unknown setting {name!r}{did_you_mean(name, known)}")
+        return cls(**values)
+
+
+def settings() -> dict[str, Setting]:
+    """Return every setting by name, in the order of the fields of `InferenceConfig`."""
+    hints = get_type_hints(InferenceConfig)
+    described = {}
+    for entry in dataclasses.fields(InferenceConfig):
+        kind, choices, optional = _kind_of(hints[entry.name])
+        described[entry.name] = Setting(
+            name=entry.name,
+            default=entry.default,
+            kind=kind,
+            help=entry.metadata["help"],
+            choices=choices,
+            minimum=entry.metadata["minimum"],
+            optional=optional,
+            short_flag=entry.metadata["short_flag"],
+        )
+    return described
+
+
+def _kind_of(hint: Any) -> tuple[str, tuple[Any, ...], bool]:
+    members = get_args(hint)
+    if get_origin(hint) is Literal:
+        return type(members[0]).__name__, members, False
+    if type(None) in members:
+        return next(member.__name__ for member in members if member is not type(None)), (), True
+    return hint.__name__, (), False
+
+
+def did_you_mean(name: str, known: Mapping[str, Any]) -> str:
+    """Return ` - did you mean X?` for the nearest known name, or the list of all where none is near."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" - did you mean {near[0]!r}?" if near else f"; the settings are {', '.join(known)}"
+
+
+def load_config_file(path: Path) -> dict[str, Any]:
+    """Read a set-up file: YAML, one `setting: value` a line, by the names of `InferenceConfig`.
+
+    Raises:
+        ConfigError: if the file cannot be read, is no mapping, or has an unknown setting or a wrong value.
+    """
+    import yaml  # noqa: PLC0415 - only a set-up file needs it
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"set-up file {path}: {error.strerror}; give --config a file that can be read") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"set-up file {path}: not valid YAML: {error}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+        raise ConfigError(f"set-up file {path}: expected one 'setting: value' a line")
+    try:
+        InferenceConfig.from_mapping(values)
+    except ConfigError as error:
+        raise ConfigError(f"set-up file {path}: {error}") from error
+    return values

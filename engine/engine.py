@@ -1,0 +1,111 @@
+"""The engine as callers see it: a model, a tokenizer, and a step loop for each batch of requests."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.config import ConfigError, InferenceConfig
+from engine.counters import Counters
+from engine.limits import Limits
+from engine.loop import StepEvents, StepLoop
+from engine.model import Decoder, load_decoder
+from engine.numerics import environment_fingerprint, self_check
+from engine.request import Request, RequestOutput
+from engine.runner import Runner
+from engine.timing import Timing
+from engine.tokenizer import Tokenizer
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+class Engine:
+    """Generates for batches of requests; weights are read once and may be shared between engines.
+
+    Every call of `stream` or `generate` is an engine run of its own: counters and timing start at zero.
+    """
+
+    def __init__(self, decoder: Decoder, tokenizer: Tokenizer, config: InferenceConfig) -> None:
+        """Check the numerics on this machine and allocate the KV cache.
+
+        Raises:
+            ConfigError: if the decoder was loaded for another dtype or device.
+            NumericsError: if an operation's rows depend on their neighbours here.
+        """
+        if decoder.dtype != DTYPES[config.dtype] or decoder.device.type != config.device:
+            raise ConfigError(
+                f"setting dtype or device: the weights were loaded as {decoder.dtype} on {decoder.device}, "
+                f"the settings ask for {config.dtype} on {config.device}; load the model again with these settings"
+            )
+        self.config = config
+        self.tokenizer = tokenizer
+        self._decoder = decoder
+        self._runner = Runner(decoder, config)
+        self._loop = self._new_loop()
+
+    @classmethod
+    def load(cls, model_dir: Path, config: InferenceConfig) -> Engine:
+        """Read a model directory in Hugging Face layout and return an engine for it.
+
+        Raises:
+            ModelError: for a model that cannot be read or is of a family the engine does not know.
+            ConfigError: if the device is not there.
+        """
+        if config.device == "cuda" and not torch.cuda.is_available():
+            raise ConfigError("setting device: 'cuda' was asked for, but torch sees no CUDA device; use 'cpu'")
+        decoder = load_decoder(model_dir, dtype=DTYPES[config.dtype], device=torch.device(config.device))
+        return cls(decoder, Tokenizer(model_dir), config)
+
+    def with_config(self, config: InferenceConfig) -> Engine:
+        """Return another engine with these settings on the same weights."""
+        return Engine(self._decoder, self.tokenizer, config)
+
+    @property
+    def counters(self) -> Counters:
+        """The counters of the latest run."""
+        return self._loop.counters
+
+    @property
+    def timing(self) -> Timing:
+        """The timing of the latest run."""
+        return self._loop.timing
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[StepEvents]:
+        """Run the requests and yield what becomes known at each step of the loop."""
+        self._loop = self._new_loop()
+        for request in requests:
+            self._loop.submit(request)
+        while self._loop.busy:
+            yield self._with_text(self._loop.step())
+
+    def generate(self, requests: Iterable[Request]) -> list[RequestOutput]:
+        """Run the requests and return their outputs in the order of the requests."""
+        requests = list(requests)
+        outputs = {output.request_id: output for events in self.stream(requests) for output in events.finished}
+        return [outputs[request.request_id] for request in requests]
+
+    def environment(self) -> dict[str, Any]:
+        """Return what besides weights, dtype and request decides a token's bits here."""
+        return environment_fingerprint(self._decoder)
+
+    def close(self) -> None:
+        """End the worker thread; the engine is not used afterwards."""
+        self._runner.close()
+
+    def _new_loop(self) -> StepLoop:
+        shape = self._decoder.shape
+        limits = Limits.of(
+            self.config, vocab_size=shape.vocab_size, max_position_embeddings=shape.max_position_embeddings
+        )
+        return StepLoop(self.config, limits, self._runner, frozenset(shape.eos_token_ids))
+
+    def _with_text(self, events: StepEvents) -> StepEvents:
+        finished = tuple(
+            dataclasses.replace(output, generated_text=self.tokenizer.decode(output.generated_token_ids))
+            for output in events.finished
+        )
+        return dataclasses.replace(events, finished=finished)

@@ -1,0 +1,87 @@
+"""Runs plans on the device: forward and sampling, in the order in which they are launched.
+
+A worker thread owns the device. The thread of the step loop plans and resolves while it computes; it waits only for a
+plan that is being resolved. Sampled ids stay on the device in `last_token[slot]`, in both scheduling modes, so a plan
+can be launched before the previous one's samples are known to the host.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.batch import Batch, build_batch
+from engine.config import InferenceConfig
+from engine.kernels import PagedKVCache
+from engine.model import Decoder
+from engine.plan import Plan, StepOutput
+from engine.request import Sample
+from engine.sampling import SampledTokens, sample_greedily
+
+
+@dataclass(frozen=True, slots=True)
+class PendingStep:
+    """A launched plan; everything that comes back of it travels together."""
+
+    future: Future[SampledTokens]
+    row_count: int
+    padded_row_count: int
+
+    def wait(self) -> StepOutput:
+        """Wait for the plan and return its samples, the padding rows' left out."""
+        sampled = self.future.result()
+        columns = (sampled.token_ids.tolist(), sampled.logprobs.tolist(), sampled.margins.tolist())
+        samples = tuple(Sample(*values) for values in zip(*columns, strict=True))
+        return StepOutput(samples=samples[: self.row_count], padded_row_count=self.padded_row_count)
+
+
+class Runner:
+    """Owns the KV cache, the latest token of every slot, and the thread that computes."""
+
+    def __init__(self, decoder: Decoder, config: InferenceConfig) -> None:
+        """Allocate the cache of `config.num_blocks` blocks and the dummy block."""
+        self._decoder = decoder
+        self._block_size = config.block_size_tokens
+        self._cache = PagedKVCache(
+            decoder.shape,
+            num_blocks=config.num_blocks + 1,
+            block_size_tokens=config.block_size_tokens,
+            dtype=decoder.dtype,
+            device=decoder.device,
+        )
+        self._dummy_slot = config.max_requests
+        self._last_token = torch.zeros(config.max_requests + 1, dtype=torch.int64, device=decoder.device)
+        self._worker = ThreadPoolExecutor(1, "engine-runner", initializer=_set_threads, initargs=(config.num_threads,))
+
+    def launch(self, plan: Plan) -> PendingStep:
+        """Hand a plan to the worker and return at once."""
+        batch = build_batch(
+            plan, block_size_tokens=self._block_size, dummy_slot=self._dummy_slot, device=self._decoder.device
+        )
+        future = self._worker.submit(self._run, batch)
+        return PendingStep(future, row_count=len(plan.rows), padded_row_count=batch.padded_row_count)
+
+    def close(self) -> None:
+        """Wait for what was launched and end the worker."""
+        self._worker.shutdown()
+
+    @torch.inference_mode()
+    def _run(self, batch: Batch) -> SampledTokens:
+        token_ids = self._with_device_tokens(batch)
+        hidden = self._decoder.forward(token_ids, batch.positions, self._cache, batch.metadata)
+        logits = self._decoder.logits(hidden.index_select(0, batch.sample_places))
+        sampled = sample_greedily(logits)
+        self._last_token.index_copy_(0, batch.slots, sampled.token_ids)
+        return sampled
+
+    def _with_device_tokens(self, batch: Batch) -> Tensor:
+        latest = self._last_token.index_select(0, batch.device_token_slots)
+        return batch.token_ids.index_copy(0, batch.device_token_places, latest)
+
+
+def _set_threads(num_threads: int | None) -> None:
+    if num_threads is not None:
+        torch.set_num_threads(num_threads)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.config import ConfigError, InferenceConfig, load_config_file, settings
+from engine.settings_cli import add_setting_flags, config_from_flags
+
+
+def parse(*flags: str) -> InferenceConfig:
+    parser = argparse.ArgumentParser()
+    add_setting_flags(parser)
+    return config_from_flags(parser.parse_args(flags))
+
+
+def a_value_that_is_not_the_default(name: str) -> Any:
+    setting = settings()[name]
+    if setting.kind == "bool":
+        return not setting.default
+    if setting.choices:
+        return next(choice for choice in setting.choices if choice != setting.default)
+    return (setting.default or 2) + 1
+
+
+def as_yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_async_is_the_default_and_legacy_the_opt_out() -> None:
+    assert InferenceConfig().async_sched_mode == "async"
+    assert parse("--inference-dynamic-batching-async-sched-mode", "legacy").async_sched_mode == "legacy"
+
+
+def test_command_line_setup_file_and_runtime_have_the_same_defaults(tmp_path: Path) -> None:
+    empty = tmp_path / "setup.yaml"
+    empty.write_text("")
+    assert parse() == parse("--config", str(empty)) == InferenceConfig.from_mapping({}) == InferenceConfig()
+    described = {name: setting.default for name, setting in settings().items()}
+    assert described == dataclasses.asdict(InferenceConfig())
+
+
+@pytest.mark.parametrize("name", list(settings()))
+def test_a_changed_default_changes_it_on_the_command_line_in_the_setup_file_and_at_run_time(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    changed = a_value_that_is_not_the_default(name)
+    monkeypatch.setattr(InferenceConfig.__dataclass_fields__[name], "default", changed)
+    keyword_defaults = InferenceConfig.__init__.__kwdefaults__
+    assert keyword_defaults is not None
+    monkeypatch.setitem(keyword_defaults, name, changed)
+    empty = tmp_path / "setup.yaml"
+    empty.write_text("{}")
+    assert settings()[name].default == changed
+    assert getattr(parse(), name) == getattr(parse("--config", str(empty)), name) == changed
+
+
+@pytest.mark.parametrize("name", list(settings()))
+def test_every_setting_can_be_set_by_flag_and_by_file_and_the_flag_wins(name: str, tmp_path: Path) -> None:
+    setting = settings()[name]
+    changed = a_value_that_is_not_the_default(name)
+    setup = tmp_path / "setup.yaml"
+    setup.write_text(f"{name}: {as_yaml(changed)}\n")
+    default = "null" if setting.default is None else as_yaml(setting.default)
+    assert getattr(parse(setting.flag, as_yaml(changed)), name) == changed
+    assert getattr(parse("--config", str(setup)), name) == changed
+    assert getattr(parse("--config", str(setup), setting.flag, default), name) == setting.default
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"async_sched_mod": "legacy"}, "did you mean 'async_sched_mode'"),
+        ({"async_sched_mode": "Legacy"}, "'Legacy' is not one of 'async', 'legacy'"),
+        ({"max_tokens": "64"}, "'64' is a str"),
+        ({"max_tokens": True}, "True is a bool"),
+        ({"max_tokens": 64.0}, "64.0 is a float"),
+        ({"max_tokens": 1}, "below its minimum 2"),
+        ({"num_blocks": 0}, "below its minimum 1"),
+        ({"enable_chunked_prefill": 1}, "takes true or false"),
+        ({"num_threads": 0}, "below its minimum 1"),
+        ({"dtype": None}, "setting dtype: None"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name_and_value(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        InferenceConfig.from_mapping(values)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("- a\n", "expected one 'setting: value' a line"),
+        ("max_tokens: [", "not valid YAML"),
+        ("max_token: 5\n", "did you mean 'max_tokens'"),
+        ("1: 5\n", "expected one 'setting: value' a line"),
+    ],
+)
+def test_a_wrong_setup_file_is_refused_with_its_path(content: str, words: str, tmp_path: Path) -> None:
+    setup = tmp_path / "setup.yaml"
+    setup.write_text(content)
+    with pytest.raises(ConfigError, match=words) as caught:
+        load_config_file(setup)
+    assert str(setup) in str(caught.value)
+
+
+def test_a_missing_setup_file_is_refused_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="absent.yaml"):
+        load_config_file(tmp_path / "absent.yaml")
+
+
+def test_every_setting_has_a_help_text() -> None:
+    assert all(setting.help for setting in settings().values())

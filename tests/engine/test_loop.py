@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.config import InferenceConfig
+from engine.limits import Limits
+from engine.loop import StepLoop
+from engine.request import FinishReason, Request, RequestOutput, SamplingParams
+from tests.engine.simulated_device import EOS, VOCAB_SIZE, SimulatedDevice, lone_run
+
+MAX_LENGTH = 96
+
+
+@dataclass(frozen=True)
+class Workload:
+    config: InferenceConfig
+    requests: tuple[Request, ...]
+    cancellations: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class Run:
+    loop: StepLoop
+    device: SimulatedDevice
+    outputs: dict[str, RequestOutput]
+
+
+def run(workload: Workload, mode: Literal["async", "legacy"]) -> Run:
+    config = replace(workload.config, async_sched_mode=mode)
+    device = SimulatedDevice(config)
+    limits = Limits.of(config, vocab_size=VOCAB_SIZE, max_position_embeddings=MAX_LENGTH)
+    loop = StepLoop(config, limits, device, frozenset({EOS}))
+    for request in workload.requests:
+        loop.submit(request)
+    outputs: dict[str, RequestOutput] = {}
+    # Every call computes a token, evicts once, or waits for an arrival; recomputation after evictions is the reserve.
+    bound = 200 + 40 * sum(len(r.prompt_token_ids) + r.sampling.max_new_tokens for r in workload.requests)
+    for call in range(bound):
+        if not loop.busy:
+            break
+        if call in workload.cancellations:
+            loop.cancel(workload.cancellations[call])
+        for output in loop.step().finished:
+            assert output.request_id not in outputs, "a request ends once"
+            outputs[output.request_id] = output
+    assert not loop.busy, "every request ends"
+    return Run(loop, device, outputs)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    config = InferenceConfig(
+        max_tokens=draw(st.integers(2, 48)),
+        max_requests=draw(st.integers(1, 6)),
+        block_size_tokens=draw(st.integers(1, 8)),
+        num_blocks=draw(st.integers(1, 24)),
+        enable_chunked_prefill=draw(st.booleans()),
+    )
+    requests = tuple(
+        Request(
+            request_id=str(index),
+            prompt_token_ids=tuple(draw(st.lists(st.integers(0, VOCAB_SIZE), max_size=40))),
+            sampling=SamplingParams(
+                max_new_tokens=draw(st.integers(0, 24)),
+                stop_token_ids=frozenset(draw(st.sets(st.integers(0, VOCAB_SIZE - 1), max_size=2))),
+                ignore_eos=draw(st.booleans()),
+                logprobs=draw(st.booleans()),
+            ),
+            arrival_step=draw(st.integers(0, 12)),
+        )
+        for index in range(draw(st.integers(1, 10)))
+    )
+    calls = draw(st.lists(st.integers(0, 40), max_size=3, unique=True))
+    return Workload(config, requests, {call: str(draw(st.integers(0, len(requests) - 1))) for call in calls})
+
+
+def assert_whole(run: Run) -> None:
+    scheduler = run.loop.scheduler
+    assert scheduler.pool.num_free == run.loop.scheduler.pool.num_blocks, "no block is lost"
+    assert sorted(scheduler.pool.take(scheduler.pool.num_blocks)) == list(range(1, scheduler.pool.num_blocks + 1))
+    assert run.device.executed == len(run.device.launched), "every launched plan was resolved"
+
+
+def assert_counters(run: Run, mode: str) -> None:
+    counters = run.loop.counters
+    plans = run.device.launched
+    assert counters.prefill_step_count + counters.decode_step_count == len(plans)
+    assert counters.lifetime_prefill_token_count == sum(plan.prefill_token_count for plan in plans)
+    if mode == "async":
+        assert counters.async_sched_step_count == len(plans), "each forward is resolved by one async step"
+        assert counters.step_count == counters.async_sched_step_count + counters.primer_step_count
+    else:
+        assert counters.step_count == len(plans)
+        assert counters.async_sched_step_count == counters.primer_step_count == 0
+        assert counters.async_sched_compaction_step_count == 0
+        assert counters.dropped_row_count == 0
+    assert (counters.preemption_count == 0) == (counters.evicted_block_count == 0)
+
+
+@settings(max_examples=3000, deadline=None)
+@given(workloads())
+def test_every_request_ends_as_its_lone_run_does_in_both_modes_and_the_pool_is_whole(workload: Workload) -> None:
+    cancelled = set(workload.cancellations.values())
+    runs = {"async": run(workload, "async"), "legacy": run(workload, "legacy")}
+    for mode, result in runs.items():
+        assert result.outputs.keys() == {request.request_id for request in workload.requests}
+        for request in workload.requests:
+            output = result.outputs[request.request_id]
+            if output.finish_reason is FinishReason.ERROR:
+                assert output.error
+                assert output.generated_token_ids == ()
+                continue
+            lone = lone_run(request)
+            count = len(output.generated_token_ids)
+            assert output.generated_token_ids == tuple(sample.token_id for sample in lone[:count])
+            assert output.margins == tuple(sample.margin for sample in lone[:count])
+            if request.sampling.logprobs:
+                assert output.generated_logprobs == tuple(sample.logprob for sample in lone[:count])
+            if output.finish_reason is FinishReason.CANCELLED:
+                assert request.request_id in cancelled
+            else:
+                assert count == len(lone)
+        assert_whole(result)
+        assert_counters(result, mode)
+    for request_id in runs["async"].outputs.keys() - cancelled:
+        assert runs["async"].outputs[request_id] == runs["legacy"].outputs[request_id]
