@@ -104,6 +104,7 @@ class StepLoop:
         """Launch what can be launched, resolve what is due, and return what became known."""
         started = time.perf_counter()
         self._queue_arrivals()
+        evictions = self.scheduler.preemption_count
         plan = self.scheduler.plan()
         if plan is not None:
             self._in_flight.append((plan, self._launcher.launch(plan)))
@@ -112,6 +113,8 @@ class StepLoop:
         if self._in_flight and (plan is None or len(self._in_flight) > self._depth):
             resolved, pending = self._in_flight.popleft()
             samples = self._resolve(resolved, pending.wait())
+        elif plan is None and self.scheduler.preemption_count == evictions and (lost := self.scheduler.give_up()):
+            self._end(lost)
         finished = tuple(self._unreported)
         self._unreported.clear()
         self._count(plan, resolved, finished)

@@ -103,6 +103,7 @@ class RequestState:
     last_token_on_device: bool = False
     evicted: bool = False
     finish_reason: FinishReason | None = None
+    error: str | None = None
 
     @classmethod
     def start(cls, request: Request, eos_token_ids: frozenset[int]) -> RequestState:
@@ -147,6 +148,8 @@ class RequestState:
     def output(self) -> RequestOutput:
         """Return what the caller gets of a finished request."""
         assert self.finish_reason is not None, "only a finished request has an output"
+        if self.error is not None:
+            return RequestOutput.failed(self.request, self.error)
         logprobs = tuple(sample.logprob for sample in self.samples) if self.request.sampling.logprobs else None
         return RequestOutput(
             request_id=self.request.request_id,

@@ -85,6 +85,23 @@ class Scheduler:
         state.finish_reason = FinishReason.CANCELLED
         self._forget(state)
 
+    def give_up(self) -> RequestState | None:
+        """End the request at the head of the queue if it waits for what nobody holds any more, and return it.
+
+        Call it when nothing could be planned, nothing is in flight and nobody was evicted. A sound pool never gets
+        there: what a single request may need was checked before it was queued.
+        """
+        if self._running or not self._waiting:
+            return None
+        state = self._waiting[0]
+        state.finish_reason = FinishReason.ERROR
+        state.error = (
+            f"it waits for {self._blocks_for(len(state.token_ids))} KV blocks, but only {self.pool.num_free} of "
+            f"{self.pool.num_blocks} are free and no running request holds the others: the engine has lost blocks"
+        )
+        self._forget(state)
+        return state
+
     def _forget(self, state: RequestState) -> None:
         for holder in (self._waiting, self._running, self._leaving):
             if state in holder:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,3 +129,63 @@ def test_every_request_ends_as_its_lone_run_does_in_both_modes_and_the_pool_is_w
         assert_counters(result, mode)
     for request_id in runs["async"].outputs.keys() - cancelled:
         assert runs["async"].outputs[request_id] == runs["legacy"].outputs[request_id]
+
+
+def test_a_request_that_waits_for_blocks_which_the_engine_lost_fails_alone() -> None:
+    config = InferenceConfig(num_blocks=4, block_size_tokens=4)
+    limits = Limits.of(config, vocab_size=VOCAB_SIZE, max_position_embeddings=MAX_LENGTH)
+    loop = StepLoop(config, limits, SimulatedDevice(config), frozenset({EOS}))
+    loop.scheduler.pool.take(2)
+    for index, length in enumerate((12, 5)):
+        loop.submit(Request(str(index), (1,) * length, SamplingParams(max_new_tokens=2, ignore_eos=True)))
+    outputs = {output.request_id: output for _ in range(20) for output in loop.step().finished}
+    assert not loop.busy
+    assert "the engine has lost blocks" in (outputs["0"].error or "")
+    assert outputs["1"].finish_reason is FinishReason.LENGTH
+
+
+def test_ids_of_live_requests_are_unique_and_may_be_used_again_later() -> None:
+    config = InferenceConfig()
+    limits = Limits.of(config, vocab_size=VOCAB_SIZE, max_position_embeddings=MAX_LENGTH)
+    loop = StepLoop(config, limits, SimulatedDevice(config), frozenset({EOS}))
+    request = Request("a", (1, 2), SamplingParams(max_new_tokens=2), arrival_step=1)
+    loop.submit(request)
+    with pytest.raises(ValueError, match="'a' is in use"):
+        loop.submit(request)
+    while loop.busy:
+        loop.step()
+    loop.submit(request)
+    assert loop.busy
+
+
+def test_idle_calls_are_not_counted() -> None:
+    result = run(Workload(InferenceConfig(), (Request("0", (1,), SamplingParams(1), arrival_step=5),)), "legacy")
+    assert result.loop.counters.step_count == 1
+
+
+def test_requests_that_are_due_at_a_step_are_queued_before_it_plans_in_order_of_submission() -> None:
+    requests = tuple(
+        Request(str(index), (1,), SamplingParams(max_new_tokens=3), arrival_step=step)
+        for index, step in enumerate((1, 0, 1))
+    )
+    result = run(Workload(InferenceConfig(), requests), "legacy")
+    ids = [[row.state.request.request_id for row in plan.rows] for plan in result.device.launched[:2]]
+    assert ids == [["1"], ["1", "0", "2"]]
+
+
+def test_a_request_that_was_cancelled_before_it_arrived_ends_without_tokens() -> None:
+    request = Request("0", (1, 2), SamplingParams(max_new_tokens=2), arrival_step=3)
+    result = run(Workload(InferenceConfig(), (request,), cancellations={1: "0"}), "async")
+    assert result.outputs["0"].finish_reason is FinishReason.CANCELLED
+    assert result.device.launched == []
+
+
+def test_async_drops_the_row_that_was_launched_before_the_end_was_known() -> None:
+    request = next(
+        candidate
+        for token in range(1, VOCAB_SIZE)
+        if len(lone_run(candidate := Request("0", (token,), SamplingParams(max_new_tokens=50)))) in range(2, 40)
+    )
+    counters = run(Workload(InferenceConfig(), (request,)), "async").loop.counters
+    assert counters.dropped_row_count == 1
+    assert counters.async_sched_step_count == len(lone_run(request)) + 1
