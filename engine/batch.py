@@ -11,13 +11,12 @@ from torch import Tensor
 
 from engine.blocks import DUMMY_BLOCK
 from engine.kernels import AttentionMetadata, QuerySpan
-from engine.numerics import ROW_MULTIPLE
 from engine.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One step's inputs; T tokens and R rows, both padded to a multiple of `ROW_MULTIPLE`.
+    """One step's inputs: T tokens in R rows. What padding the kernels need, the decoder adds and takes away.
 
     token_ids, positions: (T,) int64; a place that takes a sample from the device holds 0 until then.
     device_token_places, device_token_slots: (N,) int64, where in `token_ids` the sample of which slot goes.
@@ -31,11 +30,10 @@ class Batch:
     sample_places: Tensor
     slots: Tensor
     metadata: AttentionMetadata
-    padded_row_count: int
 
 
-def build_batch(plan: Plan, *, block_size_tokens: int, dummy_slot: int, device: torch.device) -> Batch:
-    """Lay a plan out as tensors on `device`; padding tokens write to the dummy block, padding rows to `dummy_slot`."""
+def build_batch(plan: Plan, *, block_size_tokens: int, device: torch.device) -> Batch:
+    """Lay a plan out as tensors on `device`; the tails of block tables point at the dummy block."""
     token_ids, positions, write_slots = array("q"), array("q"), array("q")
     device_places, device_slots, sample_places, slots = array("q"), array("q"), array("q"), array("q")
     spans = []
@@ -50,11 +48,6 @@ def build_batch(plan: Plan, *, block_size_tokens: int, dummy_slot: int, device: 
         _extend_write_slots(write_slots, row.block_table, row.start, row.length, block_size_tokens)
         sample_places.append(len(token_ids) - 1)
         slots.append(row.slot)
-    padded_row_count = -len(token_ids) % ROW_MULTIPLE
-    for values in (token_ids, positions, write_slots):
-        _pad(values, DUMMY_BLOCK)
-    _pad(sample_places, 0)
-    _pad(slots, dummy_slot)
     table_width = max(len(row.block_table) for row in plan.rows)
     block_tables = array("q", _block_table_entries(plan, table_width))
     fields = _copy_to_device(
@@ -73,7 +66,6 @@ def build_batch(plan: Plan, *, block_size_tokens: int, dummy_slot: int, device: 
             block_tables=fields[7].view(len(plan.rows), table_width),
             block_size_tokens=block_size_tokens,
         ),
-        padded_row_count=padded_row_count,
     )
 
 
@@ -93,10 +85,6 @@ def _block_table_entries(plan: Plan, width: int) -> Iterable[int]:
         yield from (DUMMY_BLOCK,) * (width - len(row.block_table))
 
 
-def _pad(values: array[int], filler: int) -> None:
-    values.extend((filler,) * (-len(values) % ROW_MULTIPLE))
-
-
 def _copy_to_device(parts: Iterable[array[int]], device: torch.device) -> list[Tensor]:
     """Return the parts as int64 views of one tensor on `device`."""
     staging = array("q")
@@ -104,4 +92,4 @@ def _copy_to_device(parts: Iterable[array[int]], device: torch.device) -> list[T
     for part in parts:
         lengths.append(len(part))
         staging.extend(part)
-    return list(torch.frombuffer(staging, dtype=torch.int64).to(device).split(lengths))
+    return list(torch.frombuffer(staging, dtype=torch.int64).to(device).split(lengths))  # type: ignore[no-untyped-call]

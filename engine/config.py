@@ -30,6 +30,7 @@ class Setting:
     help: str
     choices: tuple[Any, ...] = ()
     minimum: int | None = None
+    power_of_two: bool = False
     optional: bool = False
     short_flag: str | None = None
 
@@ -59,10 +60,13 @@ class Setting:
             )
         if self.minimum is not None and isinstance(value, int | float) and value < self.minimum:
             raise ConfigError(f"setting {self.name}: {value!r} is below its minimum {self.minimum}")
+        if self.power_of_two and isinstance(value, int) and value & (value - 1):
+            raise ConfigError(f"setting {self.name}: {value!r} is not a power of two; take {1 << value.bit_length()}")
 
 
-def _setting(default: Any, text: str, *, minimum: int | None = None, short_flag: str | None = None) -> Any:
-    return field(default=default, metadata={"help": text, "minimum": minimum, "short_flag": short_flag})
+def _setting(default: Any, text: str, **constraints: Any) -> Any:
+    """Return a field of `InferenceConfig`; `constraints` are further fields of its `Setting`."""
+    return field(default=default, metadata={"help": text, **constraints})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,9 @@ class InferenceConfig:
     max_sequence_length: int | None = _setting(
         None, "longest prompt plus new tokens of a request; null takes the model's own limit", minimum=2
     )
-    block_size_tokens: int = _setting(16, "tokens in one block of the paged KV cache", minimum=1)
+    block_size_tokens: int = _setting(
+        16, "tokens in one block of the paged KV cache, a power of two", minimum=1, power_of_two=True
+    )
     num_blocks: int = _setting(4096, "usable blocks of the paged KV cache", minimum=1)
     enable_chunked_prefill: bool = _setting(
         default=False, text="split a prompt that does not fit the step's token budget over several steps"
@@ -117,11 +123,9 @@ def settings() -> dict[str, Setting]:
             name=entry.name,
             default=entry.default,
             kind=kind,
-            help=entry.metadata["help"],
             choices=choices,
-            minimum=entry.metadata["minimum"],
             optional=optional,
-            short_flag=entry.metadata["short_flag"],
+            **entry.metadata,
         )
     return described
 

@@ -14,7 +14,7 @@ from engine.counters import Counters
 from engine.limits import Limits
 from engine.loop import StepEvents, StepLoop
 from engine.model import Decoder, load_decoder
-from engine.numerics import environment_fingerprint, self_check
+from engine.numerics import SelfCheck, environment_fingerprint, self_check
 from engine.request import Request, RequestOutput
 from engine.runner import Runner
 from engine.timing import Timing
@@ -29,8 +29,12 @@ class Engine:
     Every call of `stream` or `generate` is an engine run of its own: counters and timing start at zero.
     """
 
-    def __init__(self, decoder: Decoder, tokenizer: Tokenizer, config: InferenceConfig) -> None:
-        """Check the numerics on this machine and allocate the KV cache.
+    def __init__(
+        self, decoder: Decoder, tokenizer: Tokenizer, config: InferenceConfig, check: SelfCheck | None = None
+    ) -> None:
+        """Prove on this machine that rows do not depend on their neighbours, and allocate the KV cache.
+
+        `check` is such a proof of an engine on the same weights; it is used if the number of threads is the same.
 
         Raises:
             ConfigError: if the decoder was loaded for another dtype or device.
@@ -44,6 +48,8 @@ class Engine:
         self.config = config
         self.tokenizer = tokenizer
         self._decoder = decoder
+        threads = config.num_threads or torch.get_num_threads()
+        self._check = check if check and check.num_threads == threads else self_check(decoder, num_threads=threads)
         self._runner = Runner(decoder, config)
         self._loop = self._new_loop()
 
@@ -62,7 +68,7 @@ class Engine:
 
     def with_config(self, config: InferenceConfig) -> Engine:
         """Return another engine with these settings on the same weights."""
-        return Engine(self._decoder, self.tokenizer, config)
+        return Engine(self._decoder, self.tokenizer, config, self._check)
 
     @property
     def counters(self) -> Counters:
@@ -90,7 +96,7 @@ class Engine:
 
     def environment(self) -> dict[str, Any]:
         """Return what besides weights, dtype and request decides a token's bits here."""
-        return environment_fingerprint(self._decoder)
+        return environment_fingerprint(self._decoder, self._check)
 
     def close(self) -> None:
         """End the worker thread; the engine is not used afterwards."""

@@ -17,6 +17,7 @@ from engine.batch import Batch, build_batch
 from engine.config import InferenceConfig
 from engine.kernels import PagedKVCache
 from engine.model import Decoder
+from engine.numerics import pad_rows
 from engine.plan import Plan, StepOutput
 from engine.request import Sample
 from engine.sampling import SampledTokens, sample_greedily
@@ -27,15 +28,14 @@ class PendingStep:
     """A launched plan; everything that comes back of it travels together."""
 
     future: Future[SampledTokens]
-    row_count: int
     padded_row_count: int
 
     def wait(self) -> StepOutput:
-        """Wait for the plan and return its samples, the padding rows' left out."""
+        """Wait for the plan and return its samples."""
         sampled = self.future.result()
         columns = (sampled.token_ids.tolist(), sampled.logprobs.tolist(), sampled.margins.tolist())
         samples = tuple(Sample(*values) for values in zip(*columns, strict=True))
-        return StepOutput(samples=samples[: self.row_count], padded_row_count=self.padded_row_count)
+        return StepOutput(samples=samples, padded_row_count=self.padded_row_count)
 
 
 class Runner:
@@ -52,17 +52,14 @@ class Runner:
             dtype=decoder.dtype,
             device=decoder.device,
         )
-        self._dummy_slot = config.max_requests
-        self._last_token = torch.zeros(config.max_requests + 1, dtype=torch.int64, device=decoder.device)
+        self._last_token = torch.zeros(config.max_requests, dtype=torch.int64, device=decoder.device)
         self._worker = ThreadPoolExecutor(1, "engine-runner", initializer=_set_threads, initargs=(config.num_threads,))
 
     def launch(self, plan: Plan) -> PendingStep:
         """Hand a plan to the worker and return at once."""
-        batch = build_batch(
-            plan, block_size_tokens=self._block_size, dummy_slot=self._dummy_slot, device=self._decoder.device
-        )
-        future = self._worker.submit(self._run, batch)
-        return PendingStep(future, row_count=len(plan.rows), padded_row_count=batch.padded_row_count)
+        batch = build_batch(plan, block_size_tokens=self._block_size, device=self._decoder.device)
+        padded_row_count = pad_rows(plan.num_tokens) - plan.num_tokens
+        return PendingStep(self._worker.submit(self._run, batch), padded_row_count)
 
     def close(self) -> None:
         """Wait for what was launched and end the worker."""

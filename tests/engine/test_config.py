@@ -23,7 +23,7 @@ def a_value_that_is_not_the_default(name: str) -> Any:
         return not setting.default
     if setting.choices:
         return next(choice for choice in setting.choices if choice != setting.default)
-    return (setting.default or 2) + 1
+    return (setting.default or 2) * 2
 
 
 def as_yaml(value: Any) -> str:
@@ -80,6 +80,7 @@ def test_every_setting_can_be_set_by_flag_and_by_file_and_the_flag_wins(name: st
         ({"max_tokens": 64.0}, "64.0 is a float"),
         ({"max_tokens": 1}, "below its minimum 2"),
         ({"num_blocks": 0}, "below its minimum 1"),
+        ({"block_size_tokens": 12}, "12 is not a power of two; take 16"),
         ({"enable_chunked_prefill": 1}, "takes true or false"),
         ({"num_threads": 0}, "below its minimum 1"),
         ({"dtype": None}, "setting dtype: None"),

@@ -57,7 +57,7 @@ def workloads(draw: st.DrawFn) -> Workload:
     config = InferenceConfig(
         max_tokens=draw(st.integers(2, 48)),
         max_requests=draw(st.integers(1, 6)),
-        block_size_tokens=draw(st.integers(1, 8)),
+        block_size_tokens=draw(st.sampled_from([1, 2, 4, 8])),
         num_blocks=draw(st.integers(1, 24)),
         enable_chunked_prefill=draw(st.booleans()),
     )

@@ -1,0 +1,90 @@
+"""How a step's query rows are cut into groups of work items. Plain integers, no tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.kernels.cache import KV_TILE
+from engine.kernels.interface import QuerySpan
+
+QUERY_TILES = (64, 16, 1)
+"""Query tokens an item may have room for."""
+
+_GROUP_BUDGET = 1 << 22
+"""Numbers (scores, keys and values) a group may hold at a time; bounds memory at long lengths."""
+
+_WASTE_BUDGET = 1 << 17
+"""Numbers a group may compute in vain for its shorter items; more than this costs more than another group."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryItem:
+    """Consecutive query tokens of one sequence.
+
+    Attributes:
+        sequence: index of its span.
+        first_row: its first row among the step's tokens.
+        first_position: that token's position in its sequence.
+        length: its tokens, at most `room`.
+        room: query tokens its group computes for, a member of `QUERY_TILES`.
+    """
+
+    sequence: int
+    first_row: int
+    first_position: int
+    length: int
+    room: int
+
+    @property
+    def kv_tiles(self) -> int:
+        """Tiles of keys that its last token sees."""
+        return (self.first_position + self.length - 1) // KV_TILE + 1
+
+
+def group_items(spans: Sequence[QuerySpan], *, numbers_per_key: int, query_heads: int) -> Iterator[list[QueryItem]]:
+    """Cut spans into items and yield them in groups of one room, longest sequences first.
+
+    A group works on as many tiles of keys as its first item needs. Neither the cut nor the grouping decides a bit of
+    the result: they only trade padding against the number of calls.
+
+    Args:
+        spans: the step's sequences.
+        numbers_per_key: numbers gathered for a key position (keys and values of all heads).
+        query_heads: heads that a query token is scored with.
+    """
+    items = [item for index, span in enumerate(spans) for item in _cut(index, span, query_heads)]
+    items.sort(key=lambda item: (item.room, -item.kv_tiles))
+    group: list[QueryItem] = []
+    waste = 0
+    for item in items:
+        numbers_per_tile = KV_TILE * (numbers_per_key + query_heads * item.room)
+        if group:
+            waste += (group[0].kv_tiles - item.kv_tiles) * numbers_per_tile
+            size = (len(group) + 1) * group[0].kv_tiles * numbers_per_tile
+            if item.room != group[0].room or waste > _WASTE_BUDGET or size > _GROUP_BUDGET:
+                yield group
+                group, waste = [], 0
+        group.append(item)
+    if group:
+        yield group
+
+
+def _cut(sequence: int, span: QuerySpan, query_heads: int) -> Iterator[QueryItem]:
+    """Cut one span: large tiles while they are more than half full, then small ones; a lone token on its own."""
+    large, small, single = QUERY_TILES
+    if large * query_heads * span.kv_length > _GROUP_BUDGET:
+        large = small
+    done = 0
+    while done < span.query_length:
+        left = span.query_length - done
+        room = large if left > large // 2 else small if left > 1 else single
+        length = min(room, left)
+        yield QueryItem(
+            sequence=sequence,
+            first_row=span.query_start + done,
+            first_position=span.kv_length - left,
+            length=length,
+            room=room,
+        )
+        done += length

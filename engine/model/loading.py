@@ -1,0 +1,129 @@
+"""From a model directory to a `Decoder`: weights read one by one, fused, and laid out for row-invariant products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from engine.kernels import KV_TILE
+from engine.kernels.tiled import TiledAttention
+from engine.model.decoder import Decoder, Layer
+from engine.model.families import ModelShape, read_shape
+from engine.model.gqa import GroupedQueryAttention
+from engine.model.mlp import GatedMlp
+from engine.model.rope import rotary_table
+from engine.model.weights import Checkpoint
+from engine.numerics.gemm import (
+    LinearWeight,
+    Strategy,
+    batch_strategy,
+    compute_dtype,
+    linear_strategy,
+    prepare_linear,
+)
+
+
+def load_decoder(
+    model_dir: Path, *, dtype: torch.dtype, device: torch.device, max_positions: int | None = None
+) -> Decoder:
+    """Load a model.
+
+    Args:
+        model_dir: directory in Hugging Face layout.
+        dtype: of the residual stream and the cache, fp32 or bf16; weights are rounded to it.
+        device: where it runs.
+        max_positions: longest sequence in tokens; the model's own limit if `None`.
+
+    Raises:
+        ModelError: the directory cannot be used.
+    """
+    shape = read_shape(model_dir)
+    with Checkpoint(model_dir, shape) as checkpoint, torch.inference_mode():
+        return _Loader(checkpoint, shape, dtype, device).decoder(max_positions or shape.max_position_embeddings)
+
+
+class _Loader:
+    """Builds the parts; proves each product's shape once."""
+
+    def __init__(self, checkpoint: Checkpoint, shape: ModelShape, dtype: torch.dtype, device: torch.device) -> None:
+        self._checkpoint = checkpoint
+        self._shape = shape
+        self._dtype = dtype
+        self._device = device
+        self._proven: dict[tuple[torch.dtype, torch.Size, bool], Strategy] = {}
+
+    def decoder(self, max_positions: int) -> Decoder:
+        shape = self._shape
+        embedding = self._tensor("model.embed_tokens.weight")
+        head = embedding if shape.tied_embeddings else self._tensor("lm_head.weight")
+        layers = tuple(self._layer(index) for index in range(shape.num_layers))
+        return Decoder(
+            shape=shape,
+            dtype=self._dtype,
+            device=self._device,
+            embedding=embedding,
+            layers=layers,
+            norm=self._tensor("model.norm.weight"),
+            head=self._prepare(head, None, result=torch.float32, compute=torch.float32),
+            rotary=rotary_table(
+                head_dim=shape.head_dim,
+                theta=shape.rope_theta,
+                max_positions=max_positions,
+                device=self._device,
+            ),
+            attention=TiledAttention(
+                num_query_heads=shape.num_query_heads,
+                scale=shape.head_dim**-0.5,
+                strategy=batch_strategy(shape.head_dim, KV_TILE, self._device),
+            ),
+        )
+
+    def _layer(self, index: int) -> Layer:
+        shape, prefix = self._shape, f"model.layers.{index}."
+        attention, ffn = prefix + "self_attn.", prefix + "mlp."
+        mixer = GroupedQueryAttention(
+            layer=index,
+            num_query_heads=shape.num_query_heads,
+            num_kv_heads=shape.num_kv_heads,
+            head_dim=shape.head_dim,
+            qkv=self._projection(attention, ("q_proj", "k_proj", "v_proj"), bias=shape.qkv_bias),
+            output=self._projection(attention, ("o_proj",), bias=shape.output_bias),
+            qk_norm=self._head_norms(attention) if shape.qk_norm else None,
+            epsilon=shape.rms_norm_eps,
+        )
+        return Layer(
+            mixer_norm=self._tensor(prefix + "input_layernorm.weight"),
+            mixer=mixer,
+            ffn_norm=self._tensor(prefix + "post_attention_layernorm.weight"),
+            ffn=GatedMlp(
+                gate_up=self._projection(ffn, ("gate_proj", "up_proj"), bias=shape.mlp_bias),
+                down=self._projection(ffn, ("down_proj",), bias=shape.mlp_bias),
+            ),
+        )
+
+    def _head_norms(self, prefix: str) -> Tensor:
+        """The weights of the q and k norms, one row a head: `(query heads + kv heads, head_dim)`."""
+        q = self._tensor(prefix + "q_norm.weight").expand(self._shape.num_query_heads, -1)
+        k = self._tensor(prefix + "k_norm.weight").expand(self._shape.num_kv_heads, -1)
+        return torch.cat((q, k))
+
+    def _projection(self, prefix: str, names: Sequence[str], *, bias: bool) -> LinearWeight:
+        """Stack projections of the same input into one product."""
+        weight = torch.cat([self._tensor(f"{prefix}{name}.weight") for name in names])
+        stacked = torch.cat([self._tensor(f"{prefix}{name}.bias") for name in names]) if bias else None
+        return self._prepare(weight, stacked, result=self._dtype, compute=compute_dtype(self._dtype, self._device))
+
+    def _prepare(
+        self, weight: Tensor, bias: Tensor | None, *, result: torch.dtype, compute: torch.dtype
+    ) -> LinearWeight:
+        prepared = prepare_linear(weight, bias, result_dtype=result, compute=compute)
+        key = (compute, weight.shape, bias is not None)
+        if key not in self._proven:
+            self._proven[key] = linear_strategy(prepared)
+        return prepared.with_strategy(self._proven[key])
+
+    def _tensor(self, name: str) -> Tensor:
+        return self._checkpoint.read(name).to(dtype=self._dtype, device=self._device)

@@ -1,0 +1,34 @@
+"""Gated feed-forward network: a layer's ffn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from engine.numerics.gemm import LinearWeight, linear
+from engine.numerics.rowwise import silu
+
+
+@dataclass(frozen=True, slots=True)
+class GatedMlp:
+    """`down(silu(gate(x)) * up(x))`.
+
+    Attributes:
+        gate_up: gate and up projections, stacked in this order.
+        down: down projection.
+    """
+
+    gate_up: LinearWeight
+    down: LinearWeight
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Transform tokens `(T, hidden_size)` one by one."""
+        gate, up = linear(x, self.gate_up).chunk(2, dim=1)
+        return linear(silu(gate).mul_(up), self.down)
+
+    def weights(self) -> Iterator[LinearWeight]:
+        """The layer's projections."""
+        yield self.gate_up
+        yield self.down

@@ -1,0 +1,29 @@
+"""Functions of single rows or elements, built only from operations whose bits do not depend on the place.
+
+A vectorised loop ends in a scalar tail, and where the two use different approximations (SiLU and sigmoid do), an
+element's bits depend on where the threads' borders fall. Multiplication, division and the square root are exact
+roundings everywhere; `exp` and `log` are not, and `self_check` looks at them.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def silu(x: Tensor) -> Tensor:
+    """`x / (1 + exp(-x))`, computed in fp32 and rounded once to the dtype of `x`."""
+    wide = x.float()
+    return (wide / wide.neg().exp_().add_(1.0)).to(x.dtype)
+
+
+def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+    """Root-mean-square norm over the last dimension, in fp32, rounded before the weight is applied.
+
+    Args:
+        x: `(..., D)` with at least `ROW_MULTIPLE` rows.
+        weight: broadcasts to `x`, same dtype.
+        epsilon: added to the mean square.
+    """
+    wide = x.float()
+    scale = wide.square().mean(-1, keepdim=True).add_(epsilon).sqrt_().reciprocal_()
+    return (wide * scale).to(x.dtype).mul_(weight)
