@@ -50,7 +50,7 @@ class Scheduler:
         rows: list[PlanRow] = []
         paused = 0
         for state in self._running:
-            if state.last_token_on_device and not state.fully_promised and budget:
+            if state.last_token_on_device and not state.fully_promised and budget > 0:
                 if self._grow(state):
                     rows.append(self._row(state, 1))
                     budget -= 1
@@ -130,7 +130,7 @@ class Scheduler:
     def _chunk(self, state: RequestState, budget: int) -> int:
         """Return how many tokens of a request that is being prefilled to compute now; never leave just one."""
         length = min(state.uncomputed, budget)
-        return max(length - 1, 0) if state.uncomputed - length == 1 else length
+        return max(length - 1 if state.uncomputed - length == 1 else length, 0)
 
     def _admissible(self, state: RequestState, budget: int) -> int:
         """Return how many tokens to compute if the queue's head is admitted now, or 0 if it has to wait."""

@@ -1,0 +1,1 @@
+"""What is judged, how, and the findings: pure functions over JSON values."""

@@ -1,0 +1,84 @@
+"""What can go wrong for a user, and the exit code each kind ends with.
+
+Every error says where (file, line, setting), what (the value), why, and the way out. They are printed as they are:
+no traceback reaches a user.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every verb of the command line."""
+
+    GOOD = 0
+    REGRESSION = 1
+    USAGE = 2
+    MALFORMED = 10
+    ENGINE = 11
+    GOLDEN = 12
+    NOTHING_SELECTED = 13
+
+
+_MIXED_ORDER = (
+    ExitCode.USAGE,
+    ExitCode.MALFORMED,
+    ExitCode.GOLDEN,
+    ExitCode.ENGINE,
+    ExitCode.REGRESSION,
+    ExitCode.NOTHING_SELECTED,
+)
+
+
+def worst_exit_code(codes: list[ExitCode]) -> ExitCode:
+    """Return the one exit code of a run whose parts ended with `codes`: the gravest kind wins."""
+    for code in _MIXED_ORDER:
+        if code in codes:
+            return code
+    return ExitCode.GOOD
+
+
+class GoldenInferenceError(Exception):
+    """Base of all errors that are meant for the user."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.USAGE
+
+
+class UsageError(GoldenInferenceError):
+    """The command was called in a way that makes no sense."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.USAGE
+
+
+class ManifestError(GoldenInferenceError):
+    """A manifest, a rules file or a lint rule: nothing was run."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.MALFORMED
+
+
+class GoldenError(GoldenInferenceError):
+    """A golden or a record that is missing, stale, unreadable, or whose seal is broken."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.GOLDEN
+
+
+class MissingGoldenError(GoldenError):
+    """A golden or a record that is not there at all."""
+
+
+class SealError(GoldenError):
+    """A golden whose bytes are not those that were sealed."""
+
+
+class EngineError(GoldenInferenceError):
+    """The engine crashed, ran out of memory, or exceeded its time limit."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.ENGINE
+
+
+class NothingSelectedError(GoldenInferenceError):
+    """No fixture was selected, or every selected one was skipped."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.NOTHING_SELECTED

@@ -1,0 +1,1 @@
+"""Why a fixture failed, in words."""

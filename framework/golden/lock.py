@@ -1,0 +1,37 @@
+"""One writer of goldens at a time."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import filelock
+
+from framework.errors import GoldenError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LOCK_TIMEOUT_S = 30.0
+
+
+@contextmanager
+def writer_lock(state_folder: Path) -> Iterator[None]:
+    """Hold the lock of the one writer of goldens; `state_folder` is `.golden/` under the root.
+
+    The lock ends with the process, so a killed writer blocks nobody.
+
+    Raises:
+        GoldenError: another writer holds it for longer than `LOCK_TIMEOUT_S`.
+    """
+    state_folder.mkdir(exist_ok=True)
+    lock = filelock.FileLock(state_folder / "lock")
+    try:
+        lock.acquire(timeout=LOCK_TIMEOUT_S)
+    except filelock.Timeout:
+        raise GoldenError(f"{state_folder / 'lock'}: another process is writing goldens; wait for it to end") from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,1 @@
+"""Manifests: from strict YAML to frozen fixtures, and what is wrong with them."""

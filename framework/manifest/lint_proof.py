@@ -1,0 +1,127 @@
+"""Lint rules on what a fixture proves: performance, relations, witnesses, tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from framework.compare.fields import REQUEST_FIELDS, SECTION_TYPES
+from framework.compare.rule import RuleKind
+from framework.manifest.fixture import Fixture, Witness
+from framework.manifest.linted import Linted, LintProblem, LintRule, Severity
+from framework.manifest.suggest import did_you_mean
+
+SCHEDULING_SETTING: Final = "async_sched_mode"
+PAIRED_RATIO: Final = "performance.paired_throughput_ratio"
+PAIRING_RELATION: Final = "async_equals_legacy"
+PERFORMANCE_TAG: Final = "performance"
+
+
+def _unpinned_performance(linted: Linted) -> Iterator[LintProblem]:
+    """A figure is comparable only with the mode it was measured in, so a default must not decide on it."""
+    for fixture in linted.fixtures:
+        if not _is_about_performance(fixture):
+            continue
+        if SCHEDULING_SETTING in linted.settings and SCHEDULING_SETTING not in fixture.engine:
+            message = f"a performance fixture inherits the default of {SCHEDULING_SETTING}, which may change"
+            yield linted.problem(fixture, "engine", message, f"Pin engine.{SCHEDULING_SETTING}")
+
+
+def _is_about_performance(fixture: Fixture) -> bool:
+    return PERFORMANCE_TAG in fixture.tags or bool(fixture.rules.asserts_in("performance"))
+
+
+def _unpaired_ratio(linted: Linted) -> Iterator[LintProblem]:
+    for fixture in linted.fixtures:
+        rule = fixture.rules.asserted.get(PAIRED_RATIO)
+        partners = sum(relation.kind == PAIRING_RELATION for relation in fixture.relations)
+        if rule is not None and rule.kind is RuleKind.RATIO and partners != 1:
+            message = f"the ratio is timed against one partner, and there are {partners} relations {PAIRING_RELATION}"
+            yield linted.problem(fixture, f"assert.{PAIRED_RATIO}", message, "Write exactly one under relations")
+
+
+def _relations(linted: Linted) -> Iterator[LintProblem]:
+    by_name = {fixture.name: fixture for fixture in linted.fixtures}
+    hints: dict[str, str] = {}
+    for fixture in linted.fixtures:
+        for index, relation in enumerate(fixture.relations):
+            path = f"relations[{index}]"
+            if relation.other == fixture.name:
+                yield linted.problem(fixture, path, "a fixture related to itself proves nothing", "Name another one")
+            elif relation in fixture.relations[:index]:
+                yield linted.problem(fixture, path, "the relation stands there twice", "Remove one of the two")
+            elif relation.other in by_name:
+                yield from _modes(linted, fixture, path, relation.kind, by_name[relation.other])
+            elif not _manifest_exists(linted, relation.other):
+                if relation.other not in hints:
+                    hints[relation.other] = did_you_mean(relation.other, by_name) or "Name one that is there"
+                message = f'there is no fixture "{relation.other}"'
+                yield linted.problem(fixture, path, message, hints[relation.other].rstrip("."))
+
+
+def _manifest_exists(linted: Linted, name: str) -> bool:
+    """Return whether a broken manifest has that name; its own error is enough."""
+    return (linted.fixtures_root / f"{name}.yaml").is_file()
+
+
+def _modes(linted: Linted, fixture: Fixture, path: str, kind: str, other: Fixture) -> Iterator[LintProblem]:
+    if kind != PAIRING_RELATION or SCHEDULING_SETTING not in linted.settings:
+        return
+    default = linted.settings[SCHEDULING_SETTING].default
+    modes: list[Any] = [side.engine.get(SCHEDULING_SETTING, default) for side in (fixture, other)]
+    if modes[0] == modes[1]:
+        message = f"both fixtures run with {SCHEDULING_SETTING} {modes[0]}, so the relation proves nothing"
+        yield linted.problem(fixture, path, message, f"Pin the other mode in one of the two: {other.name} or this")
+
+
+def _without_witness(linted: Linted) -> Iterator[LintProblem]:
+    for fixture in linted.fixtures:
+        if not fixture.witnesses:
+            message = "nothing shows that the run does what the fixture is about"
+            way_out = 'Write a condition such as "counters.step_count > 0"'
+            yield linted.problem(fixture, "witness", message, way_out, Severity.WARNING)
+
+
+def _witness_that_cannot_fail(linted: Linted) -> Iterator[LintProblem]:
+    for fixture in linted.fixtures:
+        for index, witness in enumerate(fixture.witnesses):
+            if _holds_for_any_count(witness):
+                message = f"{witness} holds whatever happens: a counter is never negative"
+                yield linted.problem(fixture, f"witness[{index}]", message, f"Write {witness.path} > 0")
+
+
+def _holds_for_any_count(witness: Witness) -> bool:
+    if not witness.path.startswith("counters."):
+        return False
+    at_least_zero = witness.operator == ">=" and witness.number <= 0
+    return at_least_zero or (witness.operator in (">", "!=") and witness.number < 0)
+
+
+def _loose_tolerances(linted: Linted) -> Iterator[LintProblem]:
+    for fixture in linted.fixtures:
+        for name, rule in fixture.rules.asserted.items():
+            if rule.kind is RuleKind.NUMERIC and rule.rtol >= 1:
+                message = f"with rtol {rule.rtol:g} a value of 0 passes against any golden"
+                yield linted.problem(fixture, f"assert.{name}", message, "Write rtol below 1")
+
+
+def _misspelt_fields(linted: Linted) -> Iterator[LintProblem]:
+    for fixture in linted.fixtures:
+        for name in fixture.rules.asserted:
+            if "." in name or name in REQUEST_FIELDS or name in SECTION_TYPES:
+                continue
+            near = did_you_mean(name, REQUEST_FIELDS)
+            if near.startswith("Did"):
+                message = "no engine of this project records this field, so the rule would match nothing"
+                yield linted.problem(fixture, f"assert.{name}", message, near.rstrip("."), Severity.WARNING)
+
+
+RULES: Final[tuple[LintRule, ...]] = (
+    _unpinned_performance,
+    _unpaired_ratio,
+    _relations,
+    _without_witness,
+    _witness_that_cannot_fail,
+    _loose_tolerances,
+    _misspelt_fields,
+)

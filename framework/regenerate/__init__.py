@@ -1,0 +1,1 @@
+"""Prove, plan, apply: the way in which goldens come to be."""

@@ -1,0 +1,105 @@
+"""What the runs of a proof say in numbers: how far values spread, and whether margins are wide enough for that."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from framework.compare.rule import RuleKind
+from framework.run.workload import is_greedy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from framework.compare.rules import Rules
+    from framework.manifest.fixture import Fixture
+
+MARGIN_FACTOR = 100.0
+LOOSE_TOLERANCE_FACTOR = 10.0
+_SECTIONS = ("counters", "performance")
+
+
+@dataclass(slots=True)
+class Spread:
+    """The largest absolute difference between runs, per per-request field."""
+
+    _largest: dict[str, float] = field(default_factory=dict)
+
+    def add(self, first: Mapping[str, Any], other: Mapping[str, Any], names: Iterable[str]) -> None:
+        """Take another run of the same fixture into account."""
+        for name in names:
+            differences = list(_differences(first, other, name))
+            if differences:
+                self._largest[name] = max(self._largest.get(name, 0.0), *differences)
+
+    def add_asserted(self, first: Mapping[str, Any], other: Mapping[str, Any], rules: Rules) -> None:
+        """Take another run into account, for the fields that are judged within a tolerance."""
+        self.add(first, other, [name for name, rule in rules.asserted.items() if rule.kind is RuleKind.NUMERIC])
+
+    def of(self, name: str) -> float | None:
+        """Return the largest difference seen in a field, None if it was in no two runs."""
+        return self._largest.get(name)
+
+    def as_json(self) -> dict[str, float]:
+        """Return the spread of every field."""
+        return dict(self._largest)
+
+
+def per_request_rules(rules: Rules) -> Rules:
+    """Return the rules without what a schedule may change: counters and performance are informed."""
+    kept = {name: rule for name, rule in rules.asserted.items() if name.partition(".")[0] not in _SECTIONS}
+    moved = frozenset(rules.asserted) - frozenset(kept)
+    return dataclasses.replace(rules, asserted=kept, informed=rules.informed | moved | frozenset(_SECTIONS))
+
+
+def tolerance_warnings(rules: Rules, spread: Spread) -> list[str]:
+    """Return a warning for every tolerance far above the spread that was seen; it would let real errors pass."""
+    warnings = []
+    for name, rule in rules.asserted.items():
+        seen = spread.of(name)
+        if rule.kind is RuleKind.NUMERIC and seen and rule.atol > LOOSE_TOLERANCE_FACTOR * seen:
+            warnings.append(f"{name}: atol {rule.atol!r} is more than ten times the observed spread {seen:.3g}")
+    return warnings
+
+
+def margin_problems(fixture: Fixture, record: Mapping[str, Any], instruction_set_error: float | None) -> list[str]:
+    """Return why the tokens of a record may not be relied on: exact ties, and margins another CPU could turn.
+
+    The margins of a request that samples do not decide its tokens, so they are not looked at.
+    """
+    needed = MARGIN_FACTOR * (instruction_set_error or 0.0)
+    problems = []
+    for request_id, request in record["requests"].items():
+        if not is_greedy(fixture.workload, int(request_id)):
+            continue
+        for position, margin in enumerate(request.get("margins", [])):
+            place = f'requests["{request_id}"].margins[{position}]'
+            if margin == 0.0:
+                problems.append(f"{place}: an exact tie of two tokens: either may win elsewhere. Change the prompt")
+                break
+            if margin < needed:
+                problems.append(
+                    f"{place}: the margin {margin:.3g} is less than {MARGIN_FACTOR:.0f} times the measured difference"
+                    f" between instruction sets, {instruction_set_error:.3g}: another CPU could choose another token."
+                    " Change the prompt, or generate fewer tokens",
+                )
+                break
+    return problems
+
+
+def _differences(first: Mapping[str, Any], other: Mapping[str, Any], name: str) -> Iterator[float]:
+    for request_id, request in first["requests"].items():
+        yield from _between(request.get(name), other["requests"].get(request_id, {}).get(name))
+
+
+def _between(first: Any, other: Any) -> Iterator[float]:
+    """Yield the absolute differences of two nested lists of numbers, as far as their forms agree."""
+    if isinstance(first, list) and isinstance(other, list):
+        for mine, theirs in zip(first, other, strict=False):
+            yield from _between(mine, theirs)
+    elif isinstance(first, dict) and isinstance(other, dict):
+        for key in first.keys() & other.keys():
+            yield from _between(first[key], other[key])
+    elif isinstance(first, float) and isinstance(other, float) and abs(first - other) >= 0.0:
+        yield abs(first - other)

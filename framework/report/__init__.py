@@ -1,0 +1,1 @@
+"""Outcomes for people and for machines."""

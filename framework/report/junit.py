@@ -1,0 +1,58 @@
+"""JUnit XML: one test case a fixture, for whatever shows test results of a pipeline."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from framework.judge import Verdict
+from framework.report.text import outcome_lines
+
+if TYPE_CHECKING:
+    from framework.judge import Outcome
+    from framework.run.session import Report
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(report: Report) -> bytes:
+    """Return the report as JUnit XML."""
+    suite = ET.Element("testsuite", name="golden", tests=str(len(report.outcomes)))
+    failures = sum(outcome.verdict is Verdict.FAIL for outcome in report.outcomes)
+    skipped = sum(outcome.verdict is Verdict.SKIP for outcome in report.outcomes)
+    passed = sum(outcome.verdict is Verdict.PASS for outcome in report.outcomes)
+    errors = len(report.outcomes) - failures - skipped - passed
+    suite.attrib.update(failures=str(failures), errors=str(errors), skipped=str(skipped))
+    suite.set("time", f"{sum(outcome.seconds for outcome in report.outcomes):.3f}")
+    if report.drift:
+        ET.SubElement(suite, "system-out").text = _clean("\n".join(d.in_words() for d in report.drift))
+    for outcome in report.outcomes:
+        suite.append(_case(outcome))
+    ET.indent(suite)
+    return bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _case(outcome: Outcome) -> ET.Element:
+    folder, _, name = outcome.fixture.rpartition("/")
+    case = ET.Element(
+        "testcase",
+        classname=".".join(["fixtures", *folder.split("/")] if folder else ["fixtures"]),
+        name=name,
+        time=f"{outcome.seconds:.3f}",
+    )
+    properties = ET.SubElement(case, "properties")
+    for key, value in (("verdict", outcome.verdict.value), ("compared", str(outcome.compared))):
+        ET.SubElement(properties, "property", name=key, value=value)
+    if outcome.verdict is Verdict.SKIP:
+        ET.SubElement(case, "skipped", message=_clean(outcome.reason))
+    elif outcome.verdict is not Verdict.PASS:
+        tag = "failure" if outcome.verdict is Verdict.FAIL else "error"
+        kinds = ", ".join(sorted({finding.kind.value for finding in outcome.findings}))
+        ET.SubElement(case, tag, message=_clean(kinds)).text = _clean("\n".join(outcome_lines(outcome)))
+    return case
+
+
+def _clean(text: str) -> str:
+    """Replace what XML 1.0 cannot hold, such as control characters and lone surrogates in generated text."""
+    return _NOT_XML.sub("\ufffd", text)

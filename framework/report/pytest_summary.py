@@ -1,0 +1,57 @@
+"""What the pytest plugin says at the end, from the outcomes that the reports brought.
+
+An outcome travels from a worker to the controller as JSON text: ASCII, so nothing a model can write breaks it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from framework.errors import ExitCode, worst_exit_code
+from framework.explain.drift import Drift, collect_drift
+from framework.golden.store import write_atomically
+from framework.judge import Outcome, Verdict
+from framework.report.json_report import RUN_SCHEMA, run_document
+from framework.report.streams import json_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from framework.manifest.fixture import Fixture
+
+
+def outcome_text(outcome: Outcome, fixture: Fixture) -> str:
+    """Return an outcome as the text that travels."""
+    return json_text(
+        {"entry": outcome.as_json(), "exit_code": int(outcome.exit_code), "pinned": sorted(fixture.engine)},
+    )
+
+
+def summary_lines(texts: Sequence[str]) -> list[str]:
+    """Return the lines of the terminal section: changed defaults first."""
+    outcomes = _parsed(texts)
+    compared = sum(outcome["entry"]["compared"] for outcome in outcomes)
+    seconds = sum(outcome["entry"]["seconds"] for outcome in outcomes)
+    lines = [f"DEFAULT CHANGED: {drift.in_words()}." for drift in _drift(outcomes)]
+    return [*lines, f"{len(outcomes)} fixtures, {compared} values compared in {seconds:.1f} s"]
+
+
+def write_report(path: Path, texts: Sequence[str]) -> None:
+    """Write the `golden.run/1` document."""
+    outcomes = _parsed(texts)
+    entries = [outcome["entry"] for outcome in outcomes]
+    ran = [ExitCode(outcome["exit_code"]) for outcome in outcomes if outcome["entry"]["verdict"] != Verdict.SKIP.value]
+    code = worst_exit_code(ran) if ran else ExitCode.NOTHING_SELECTED
+    document = run_document(entries, _drift(outcomes), code, RUN_SCHEMA)
+    write_atomically(path.absolute(), json_text(document).encode() + b"\n")
+
+
+def _parsed(texts: Sequence[str]) -> list[dict[str, Any]]:
+    return sorted((json.loads(text) for text in texts), key=lambda outcome: str(outcome["entry"]["fixture"]))
+
+
+def _drift(outcomes: Sequence[dict[str, Any]]) -> tuple[Drift, ...]:
+    pinned = {outcome["entry"]["fixture"]: outcome["pinned"] for outcome in outcomes}
+    return collect_drift([outcome["entry"] for outcome in outcomes], pinned)

@@ -1,0 +1,94 @@
+"""The report a person reads: what drifted, a table of every fixture, failures with the worst first, what to do next."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from framework.errors import ExitCode
+from framework.judge import Verdict
+from framework.report.text import outcome_lines, severity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from framework.judge import Outcome
+    from framework.manifest.fixture import Fixture
+    from framework.run.session import Report
+
+SHOWN_FAILURES = 20
+_PLAIN_WIDTH = 140
+_NARROWEST = 80
+_COLOURS = {Verdict.PASS: "green", Verdict.SKIP: "yellow"}
+_FAILED_COLOUR = "red"
+
+
+def console() -> Console:
+    """Return a console on stdout: coloured on a terminal, plain and wide elsewhere."""
+    if sys.stdout.isatty():
+        return Console(file=sys.stdout, width=max(shutil.get_terminal_size().columns, _NARROWEST), highlight=False)
+    return Console(file=sys.stdout, width=_PLAIN_WIDTH, no_color=True, highlight=False)
+
+
+def progress_line(outcome: Outcome) -> str:
+    """Return the line that says that one fixture is done."""
+    return f"{outcome.verdict:<7} {outcome.fixture}  {outcome.compared} compared  {outcome.seconds:.1f} s"
+
+
+def print_report(report: Report, fixtures: Mapping[str, Fixture]) -> None:
+    """Print a report to stdout."""
+    to = console()
+    for drift in report.drift:
+        to.print(Text(f"DEFAULT CHANGED: {drift.in_words()}.", style="bold yellow"), soft_wrap=True)
+    to.print(_table(report, fixtures))
+    failed = [outcome for outcome in report.outcomes if outcome.verdict not in (Verdict.PASS, Verdict.SKIP)]
+    for outcome in sorted(failed, key=severity)[:SHOWN_FAILURES]:
+        to.print()
+        to.print(Text("\n".join(outcome_lines(outcome))), soft_wrap=True)
+    if len(failed) > SHOWN_FAILURES:
+        to.print(f"\nand {len(failed) - SHOWN_FAILURES} more failing fixtures; `--json` has them all")
+    to.print()
+    to.print(Text(_summary(report)), soft_wrap=True)
+
+
+def _table(report: Report, fixtures: Mapping[str, Fixture]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("fixture", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("compared", justify="right")
+    table.add_column("seconds", justify="right")
+    table.add_column("what it proves", ratio=1)
+    for outcome in report.outcomes:
+        proves = fixtures[outcome.fixture].summary.strip()
+        table.add_row(
+            Text(outcome.fixture),
+            Text(outcome.verdict.value, style=_COLOURS.get(outcome.verdict, _FAILED_COLOUR)),
+            str(outcome.compared),
+            f"{outcome.seconds:.1f}",
+            Text(f"{proves} [{outcome.reason}]" if outcome.reason else proves),
+        )
+    return table
+
+
+def _summary(report: Report) -> str:
+    counts = {verdict: sum(outcome.verdict is verdict for outcome in report.outcomes) for verdict in Verdict}
+    parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
+    compared = sum(outcome.compared for outcome in report.outcomes)
+    seconds = sum(outcome.seconds for outcome in report.outcomes)
+    text = f"{', '.join(parts)}; {compared} values compared in {seconds:.1f} s."
+    return f"{text} {_next_step(report, counts)}"
+
+
+def _next_step(report: Report, counts: Mapping[Verdict, int]) -> str:
+    if report.exit_code is ExitCode.GOOD:
+        return "All good."
+    if report.exit_code is ExitCode.NOTHING_SELECTED:
+        return "Nothing ran here; `--platform` and `golden which` say why."
+    if counts[Verdict.MISSING] and counts[Verdict.MISSING] + counts[Verdict.PASS] == len(report.outcomes):
+        return "Next: `golden regen FIXTURE --reason …` records what is missing."
+    return "Next: `golden explain FIXTURE` shows what a fixture pins and inherits, `--json` shows every finding."

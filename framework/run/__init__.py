@@ -1,0 +1,1 @@
+"""Running fixtures: the border to an engine, its process, and judged sessions."""

@@ -1,0 +1,39 @@
+"""The last verdict on each fixture, kept under `.golden/` for `golden explain`; never an input to a verdict."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from framework.golden.store import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from framework.judge import Outcome
+
+_FILE = "last_verdicts.json"
+
+
+def remember(state_folder: Path, outcomes: Iterable[Outcome]) -> None:
+    """Keep these outcomes as the latest; a folder that cannot be written is no reason to fail a run."""
+    entries = _read(state_folder) | {outcome.fixture: outcome.as_json() for outcome in outcomes}
+    try:
+        write_atomically(state_folder / _FILE, json.dumps(entries, indent=1, sort_keys=True).encode())
+    except OSError:
+        return
+
+
+def last_verdict(state_folder: Path, fixture_name: str) -> dict[str, Any] | None:
+    """Return the latest outcome of a fixture as its JSON entry, if there was one."""
+    entry = _read(state_folder).get(fixture_name)
+    return entry if isinstance(entry, dict) else None
+
+
+def _read(state_folder: Path) -> dict[str, Any]:
+    try:
+        entries = json.loads((state_folder / _FILE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return entries if isinstance(entries, dict) else {}

@@ -1,0 +1,28 @@
+"""Runs tasks in this very process: for debugging an engine, and for tests of what lies above."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from framework.run.task import Result, Task, execute
+
+if TYPE_CHECKING:
+    from framework.run.adapter import Adapter
+
+
+class InProcessRunner:
+    """A runner without a process of its own; it cannot stop an engine that hangs."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+
+    def start(self) -> None:
+        """Be ready at once."""
+
+    def run(self, task: Task, *, time_limit_s: float) -> Result:
+        """Run one task; the limit cannot be enforced here."""
+        del time_limit_s
+        return execute(self._adapter, task)
+
+    def close(self) -> None:
+        """Hold nothing."""

@@ -1,0 +1,207 @@
+"""The adapter of the engine that comes with this project.
+
+Torch is imported by `run` alone: everything a linter or an offline check asks for is answered without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.config import InferenceConfig, settings
+from engine.request import FinishReason, Request, SamplingParams
+from framework.golden.document import RECORD_SCHEMA
+from framework.run.adapter import SettingDescription
+from framework.run.workload import plain_requests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.engine import Engine
+    from engine.request import RequestOutput
+    from framework.manifest.fixture import Fixture
+
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+_MODEL_SUFFIXES = (".json", ".safetensors")
+_READ_BYTES = 1 << 20
+
+_GREEDY = {"temperature": 0, "top_k": 0, "top_p": 1, "min_p": 0, "prompt_logprobs": False, "top_n": 0}
+"""Sampling values that ask for nothing beyond what the engine does, by name."""
+
+
+class ReferenceEngine:
+    """Runs fixtures on `engine`; the weights of the latest model stay loaded."""
+
+    def __init__(self) -> None:
+        self._loaded: tuple[tuple[Path, str, str], Engine] | None = None
+
+    def describe(self) -> Mapping[str, SettingDescription]:
+        """Return every setting of `InferenceConfig`."""
+        return {
+            name: SettingDescription(
+                default=setting.default,
+                kind=setting.kind,
+                help=setting.help,
+                choices=setting.choices,
+                minimum=setting.minimum,
+                optional=setting.optional,
+            )
+            for name, setting in settings().items()
+        }
+
+    def check_settings(self, pinned: Mapping[str, Any]) -> None:
+        """Raise `ConfigError` if these settings cannot be combined."""
+        InferenceConfig.from_mapping(pinned)
+
+    def platforms(self) -> tuple[str, ...]:
+        """Return the kind of this machine's GPU, if it has one, and `cpu`."""
+        return self._platforms
+
+    def environment_variants(self) -> Mapping[str, Mapping[str, str]]:
+        """Return environments in which the same CPU computes with another instruction set."""
+        return {
+            "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+            "baseline": {
+                "ATEN_CPU_CAPABILITY": "default",
+                "ONEDNN_MAX_CPU_ISA": "SSE41",
+                "MKL_CBWR": "COMPATIBLE",
+            },
+        }
+
+    def revision(self) -> str:
+        """Return SHA-256 over the engine's sources."""
+        found = importlib.util.find_spec("engine")
+        assert found is not None, "the engine was imported above"
+        assert found.submodule_search_locations is not None, "the engine is a package"
+        package = Path(next(iter(found.submodule_search_locations)))
+        return "sources " + _hash_of_files(sorted(package.rglob("*.py")), package)
+
+    def model_hashes(self, model_path: Path) -> Mapping[str, str]:
+        """Return SHA-256 of the weights with their configuration, and of the tokenizer's files."""
+        files = sorted(path for path in model_path.iterdir() if path.suffix in _MODEL_SUFFIXES)
+        tokenizer = [path for path in files if path.name in _TOKENIZER_FILES]
+        model = [path for path in files if path not in tokenizer]
+        return {"model": _hash_of_files(model, model_path), "tokenizer": _hash_of_files(tokenizer, model_path)}
+
+    def run(
+        self,
+        fixture: Fixture,
+        *,
+        model_path: Path,
+        platform: str,
+        overrides: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Run the workload and return its record."""
+        pinned = {"device": "cpu" if platform == "cpu" else "cuda", **fixture.engine, **overrides}
+        config = InferenceConfig.from_mapping(pinned)
+        engine = self._engine(model_path, config)
+        shape = json.loads((model_path / "config.json").read_text(encoding="utf-8"))
+        plain = plain_requests(
+            fixture.workload,
+            encode=engine.tokenizer.encode,
+            vocabulary_size=shape["vocab_size"],
+        )
+        requests = [
+            Request(
+                request_id=request.request_id,
+                prompt_token_ids=request.token_ids,
+                sampling=_sampling(request.sampling),
+                arrival_step=request.arrival_step,
+            )
+            for request in plain
+        ]
+        outputs = engine.generate(requests)
+        return {
+            "schema": RECORD_SCHEMA,
+            "fixture": fixture.name,
+            "requests": {output.request_id: _request_record(output) for output in outputs},
+            "counters": engine.counters.as_dict(),
+            "performance": {"tokens_per_second": engine.timing.tokens_per_second},
+            "settings": _resolved(config, {*fixture.engine, *overrides}, platform),
+            "environment": engine.environment(),
+        }
+
+    def _engine(self, model_path: Path, config: InferenceConfig) -> Engine:
+        """Return an engine with these settings on weights that are read once while the model stays the same."""
+        key = (model_path, config.dtype, config.device)
+        if self._loaded is not None and self._loaded[0] == key:
+            previous = self._loaded[1]
+            if previous.config == config:
+                return previous
+            engine = previous.with_config(config)
+            previous.close()
+        else:
+            engine = importlib.import_module("engine.engine").Engine.load(model_path, config)
+        self._loaded = (key, engine)
+        return engine
+
+    @cached_property
+    def _platforms(self) -> tuple[str, ...]:
+        command = shutil.which("nvidia-smi")
+        if command is None:
+            return ("cpu",)
+        asked = subprocess.run(  # noqa: S603 - the driver's own tool
+            [command, "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        names = asked.stdout.splitlines() if asked.returncode == 0 else []
+        gpu = [re.sub(r"[^a-z0-9]+", "-", names[0].lower()).strip("-")] if names else []
+        return (*gpu, "cpu")
+
+
+def _sampling(values: Mapping[str, Any]) -> SamplingParams:
+    names = {field.name for field in dataclasses.fields(SamplingParams)}
+    taken: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in names:
+            taken[name] = frozenset(value) if name == "stop_token_ids" else value
+        elif name not in _GREEDY or value != _GREEDY[name]:
+            raise ValueError(f"sampling: {name} {value!r} is not something this engine can do; leave it out")
+    return SamplingParams(**taken)
+
+
+def _request_record(output: RequestOutput) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "prompt_tokens": list(output.prompt_token_ids),
+        "generated_tokens": list(output.generated_token_ids),
+        "generated_text": output.generated_text,
+        "finish_reason": FinishReason(output.finish_reason).value,
+        "margins": list(output.margins),
+    }
+    if output.error is not None:
+        record["error"] = output.error
+    if output.generated_logprobs is not None:
+        record["generated_logprobs"] = list(output.generated_logprobs)
+    return record
+
+
+def _resolved(config: InferenceConfig, pinned: set[str], platform: str) -> dict[str, Any]:
+    """Return every setting with its source; a device that follows from the platform is not an inherited default."""
+    if platform != "cpu":
+        pinned = pinned | {"device"}
+    return {
+        name: {"value": getattr(config, name), "source": "pinned" if name in pinned else "default"}
+        for name in settings()
+    }
+
+
+def _hash_of_files(paths: list[Path], base: Path) -> str:
+    """Return SHA-256 over the names and contents of files, in the order given."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.relative_to(base).as_posix()} {path.stat().st_size}\n".encode())
+        with path.open("rb") as stream:
+            while block := stream.read(_READ_BYTES):
+                digest.update(block)
+    return digest.hexdigest()

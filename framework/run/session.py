@@ -1,0 +1,208 @@
+"""One judged run of many fixtures: the engine's side, and the order in which verdicts fall.
+
+A fixture is judged as soon as it and every selected fixture it is related to have run. Goldens are checked first, so a
+fixture without a golden that can be believed costs no engine time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from framework.errors import ExitCode, GoldenError, MissingGoldenError, worst_exit_code
+from framework.explain.drift import Drift, collect_drift
+from framework.golden.store import Golden, golden_path, read_golden
+from framework.judge import (
+    Outcome,
+    Verdict,
+    failed_outcome,
+    judge,
+    missing_outcome,
+    skipped_outcome,
+    stale_outcome,
+    staleness,
+    unreadable_outcome,
+)
+from framework.run.measure import PAIRED_RATIO, Measurement, measure
+from framework.run.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from framework.manifest.fixture import Fixture
+    from framework.run.adapter import Adapter, SettingDescription
+    from framework.run.task import Runner
+    from framework.workspace import Workspace
+
+PAIRING_RELATION = "async_equals_legacy"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of every selected fixture, in the order of their names, and what drifted."""
+
+    outcomes: tuple[Outcome, ...]
+    drift: tuple[Drift, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code that the outcomes add up to: skipped fixtures count only if all were."""
+        ran = [outcome.exit_code for outcome in self.outcomes if outcome.verdict is not Verdict.SKIP]
+        return worst_exit_code(ran) if ran else ExitCode.NOTHING_SELECTED
+
+
+@dataclass(slots=True)
+class Session:
+    """Runs and judges fixtures with one engine on one machine.
+
+    `fixtures` holds every fixture of the workspace by name, since a partner need not be selected. `platform` is the one
+    asked for, or None for the best one each fixture has here.
+    """
+
+    workspace: Workspace
+    adapter: Adapter
+    runner: Runner
+    fixtures: Mapping[str, Fixture]
+    platform: str | None = None
+    _records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _hashes: dict[Path, Mapping[str, str]] = field(default_factory=dict)
+    _descriptions: Mapping[str, SettingDescription] | None = None
+
+    def run(self, selected: Sequence[Fixture], announce: Callable[[Outcome], None]) -> Report:
+        """Run the selected fixtures and judge each; `announce` hears every outcome as soon as it stands."""
+        outcomes: dict[str, Outcome] = {}
+        waiting: dict[str, tuple[Fixture, Golden, Measurement]] = {}
+        to_run = {fixture.name for fixture in selected}
+
+        def settle(outcome: Outcome) -> None:
+            outcomes[outcome.fixture] = outcome
+            announce(outcome)
+
+        for fixture in selected:
+            prepared = self.prepare(fixture)
+            if isinstance(prepared, Outcome):
+                settle(prepared)
+            else:
+                waiting[fixture.name] = (fixture, prepared, self.measure(fixture))
+            to_run.discard(fixture.name)
+            for name, ready in list(waiting.items()):
+                if not any(relation.other in to_run for relation in ready[0].relations):
+                    del waiting[name]
+                    settle(self.judge(*ready))
+        ordered = tuple(outcomes[fixture.name] for fixture in selected)
+        return report_on(ordered, selected)
+
+    def run_one(self, fixture: Fixture) -> Outcome:
+        """Run one fixture and judge it at once, related to records of this session or else to goldens."""
+        prepared = self.prepare(fixture)
+        return prepared if isinstance(prepared, Outcome) else self.judge(fixture, prepared, self.measure(fixture))
+
+    def prepare(self, fixture: Fixture) -> Golden | Outcome:
+        """Return the golden to judge a fixture with, or the outcome where there is nothing to judge."""
+        platform = self.platform_of(fixture)
+        if platform is None:
+            return skipped_outcome(fixture, self._why_skipped(fixture))
+        return readable_golden(self.workspace, fixture, platform, self.hashes(fixture))
+
+    def measure(self, fixture: Fixture) -> Measurement:
+        """Run the fixture, in turn with its partner where a ratio of the two is judged."""
+        platform = self.platform_of(fixture)
+        assert platform is not None, "only a fixture that has a platform here is run"
+        partner = self.fixtures.get(partner_of(fixture) or "")
+        tasks = [Task(each, self.workspace.model_path(each), platform) for each in (fixture, partner) if each]
+        measurement = measure(self.runner, tasks[0], tasks[1] if partner else None)
+        if measurement.record is not None:
+            self._records[fixture.name] = measurement.record
+        return measurement
+
+    def judge(self, fixture: Fixture, golden: Golden, measurement: Measurement) -> Outcome:
+        """Judge what a run gave."""
+        if measurement.failure is not None:
+            return failed_outcome(fixture, measurement.failure, measurement.seconds)
+        partners = self._partners(fixture)
+        outcome = judge(fixture, golden, measurement.records, self.descriptions(), partners)
+        return dataclasses.replace(outcome, seconds=measurement.seconds)
+
+    def descriptions(self) -> Mapping[str, SettingDescription]:
+        """Return the engine's settings, asked for once."""
+        if self._descriptions is None:
+            self._descriptions = self.adapter.describe()
+        return self._descriptions
+
+    def hashes(self, fixture: Fixture) -> Mapping[str, str]:
+        """Return the hashes of a fixture's model, computed once a model."""
+        path = self.workspace.model_path(fixture)
+        if path not in self._hashes:
+            self._hashes[path] = self.adapter.model_hashes(path)
+        return self._hashes[path]
+
+    def platform_of(self, fixture: Fixture) -> str | None:
+        """Return the platform a fixture runs on here: the one asked for, else the machine's best that it names."""
+        wanted = self.adapter.platforms() if self.platform is None else (self.platform,)
+        here = self.adapter.platforms()
+        return next((name for name in wanted if name in here and name in fixture.platforms), None)
+
+    def _why_skipped(self, fixture: Fixture) -> str:
+        asked = f" and {self.platform} was asked for" if self.platform else ""
+        here, its_own = ", ".join(self.adapter.platforms()), ", ".join(fixture.platforms)
+        return f"it is for {its_own}; this machine has {here}{asked}"
+
+    def _partners(self, fixture: Fixture) -> Mapping[str, Mapping[str, Any]]:
+        partners: dict[str, Mapping[str, Any]] = {}
+        for name in {relation.other for relation in fixture.relations}:
+            if name in self._records:
+                partners[name] = self._records[name]
+            elif (document := self._partner_golden(name)) is not None:
+                partners[name] = document
+        return partners
+
+    def _partner_golden(self, name: str) -> Mapping[str, Any] | None:
+        other = self.fixtures.get(name)
+        platform = self.platform_of(other) if other else None
+        if other is None or platform is None:
+            return None
+        prepared = readable_golden(self.workspace, other, platform, self.hashes(other))
+        return prepared.document if isinstance(prepared, Golden) else None
+
+
+def report_on(outcomes: Sequence[Outcome], selected: Iterable[Fixture]) -> Report:
+    """Return the report that outcomes add up to, with every changed default said once."""
+    entries = [outcome.as_json() for outcome in outcomes]
+    return Report(tuple(outcomes), collect_drift(entries, {fixture.name: fixture.engine for fixture in selected}))
+
+
+def partner_of(fixture: Fixture) -> str | None:
+    """Return the fixture that this one is timed against, if it asserts the ratio of the two."""
+    if f"performance.{PAIRED_RATIO}" not in fixture.rules.asserted:
+        return None
+    return next((relation.other for relation in fixture.relations if relation.kind == PAIRING_RELATION), None)
+
+
+def readable_golden(
+    workspace: Workspace,
+    fixture: Fixture,
+    platform: str,
+    hashes: Mapping[str, str],
+) -> Golden | Outcome:
+    """Return a fixture's golden if it is there, sealed and not stale; else the outcome that says what is wrong."""
+    try:
+        golden = read_golden(golden_path(workspace.goldens_root, fixture.name, platform))
+        _belongs_to(golden, fixture.name, platform)
+    except MissingGoldenError as error:
+        return missing_outcome(fixture, error)
+    except GoldenError as error:
+        return unreadable_outcome(fixture, error)
+    stale = staleness(fixture, golden, hashes)
+    return stale_outcome(fixture, stale) if stale else golden
+
+
+def _belongs_to(golden: Golden, fixture_name: str, platform: str) -> None:
+    """Refuse a golden that was copied or renamed to where another belongs."""
+    own = (golden.document["fixture"], golden.document["platform"])
+    if own != (fixture_name, platform):
+        raise GoldenError(
+            f"{golden.path}: golden unreadable: it was recorded for {own[0]} on {own[1]}, not for {fixture_name} on"
+            f" {platform}; put it back where it belongs, and record this one with `golden regen`",
+        )

@@ -1,0 +1,193 @@
+"""Runs tasks in a worker process that lives across fixtures, so that a model and its libraries load once.
+
+An engine that crashes, hangs or is killed takes only its worker with it: the task gets a failure that says what was
+seen, and the next task gets a fresh worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from framework.compare.finding import FindingClass
+from framework.run.task import Failure, Result, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO
+
+    from framework.workspace import Workspace
+
+START_LIMIT_S = 120.0
+_STACK_DUMP_GRACE_S = 0.5
+_KEPT_LINES = 60
+_READ_BYTES = 1 << 20
+
+
+class SubprocessRunner:
+    """A runner that owns at most one worker process.
+
+    `environment` is laid over this process's own, for runs under another instruction set.
+    """
+
+    def __init__(self, workspace: Workspace, environment: Mapping[str, str] | None = None) -> None:
+        self._workspace = workspace
+        self._environment = dict(environment or {})
+        self._worker: _Worker | None = None
+
+    def start(self) -> None:
+        """Start the worker without waiting for it, so that its imports overlap with other work."""
+        if self._worker is None:
+            self._worker = _Worker(self._workspace, self._environment)
+
+    def run(self, task: Task, *, time_limit_s: float) -> Result:
+        """Run one task; the worker is killed when the limit is over. Its start is not counted."""
+        self.start()
+        assert self._worker is not None
+        result = self._worker.run(task, time_limit_s)
+        if result.failure is not None:
+            self.close()
+        return result
+
+    def close(self) -> None:
+        """Kill the worker, if there is one."""
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None
+
+
+class _Worker:
+    def __init__(self, workspace: Workspace, environment: Mapping[str, str]) -> None:
+        requests_read, self._requests = os.pipe()
+        self._answers, answers_write = os.pipe()
+        command = [sys.executable, "-P", "-m", "framework.run.worker"]
+        command += ["--root", str(workspace.root), "--adapter", workspace.adapter_spec]
+        command += ["--requests-fd", str(requests_read), "--answers-fd", str(answers_write)]
+        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(requests_read, answers_write),
+            env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": _python_path(), **environment},
+            start_new_session=True,
+        )
+        os.close(requests_read)
+        os.close(answers_write)
+        self._buffer = bytearray()
+        self._ready = False
+        self._killed = False
+        self._output: deque[str] = deque(maxlen=_KEPT_LINES)
+        assert self._process.stdout is not None
+        self._drain = threading.Thread(target=_keep_lines, args=(self._process.stdout, self._output), daemon=True)
+        self._drain.start()
+
+    def run(self, task: Task, time_limit_s: float) -> Result:
+        if not self._ready:
+            hello = self._receive(START_LIMIT_S, f"the engine's process did not start within {START_LIMIT_S:g} s")
+            if "failure" in hello:
+                return _result(hello)
+            self._ready = True
+        request = {
+            "manifest": str(task.fixture.path),
+            "manifest_sha256": task.fixture.manifest_sha256,
+            "model_path": str(task.model_path),
+            "platform": task.platform,
+            "overrides": dict(task.overrides),
+            "order": task.order,
+        }
+        with contextlib.suppress(BrokenPipeError):  # a dead worker is told by its answer, which never comes
+            _write_all(self._requests, json.dumps(request).encode() + b"\n")
+        late = f"no record within the fixture's time limit of {task.fixture.time_limit_s:g} s"
+        return _result(self._receive(time_limit_s, late))
+
+    def _receive(self, limit_s: float, late: str) -> dict[str, Any]:
+        """Return the next answer; a worker that dies or is too slow gives a failure in its stead."""
+        deadline = time.monotonic() + limit_s
+        while (end := self._buffer.find(b"\n")) < 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not select.select([self._answers], [], [], remaining)[0]:
+                return self._too_slow(late)
+            data = os.read(self._answers, _READ_BYTES)
+            if not data:
+                return self._died()
+            self._buffer += data
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        answer = json.loads(line)
+        assert isinstance(answer, dict), "a worker answers with objects"
+        if "failure" in answer:
+            answer["failure"]["message"] += self._last_output(settle_s=0.0)
+        return answer
+
+    def _too_slow(self, late: str) -> dict[str, Any]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGUSR1)
+        output = self._last_output(settle_s=_STACK_DUMP_GRACE_S)
+        self.kill()
+        return _failure(FindingClass.TIME_LIMIT, f"{late}; the worker was stopped. Its last lines and stacks:{output}")
+
+    def _died(self) -> dict[str, Any]:
+        status = self._process.wait()
+        output = self._last_output(settle_s=1.0)
+        if status == -signal.SIGKILL:
+            message = f"the engine's process was killed by signal 9, most likely for want of memory{output}"
+            return _failure(FindingClass.OUT_OF_MEMORY, message)
+        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        return _failure(FindingClass.ENGINE_CRASH, f"the engine's process was {how}{output}")
+
+    def _last_output(self, settle_s: float) -> str:
+        """Return the last lines the worker printed, each on a line of its own."""
+        self._drain.join(settle_s)
+        lines = list(self._output)
+        return "".join(f"\n    | {line}" for line in lines)
+
+    def kill(self) -> None:
+        if self._killed:
+            return
+        self._killed = True
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._drain.join(1.0)
+        for descriptor in (self._requests, self._answers):
+            os.close(descriptor)
+
+
+def _result(answer: dict[str, Any]) -> Result:
+    if "failure" in answer:
+        failure = answer["failure"]
+        return Result(None, Failure(FindingClass(failure["class"]), failure["message"]))
+    return Result(answer["record"], None)
+
+
+def _failure(kind: FindingClass, message: str) -> dict[str, Any]:
+    return {"failure": {"class": kind.value, "message": message}}
+
+
+def _python_path() -> str:
+    """Let the worker import this very `framework`, wherever it was started from."""
+    here = str(Path(__file__).resolve().parents[2])
+    inherited = os.environ.get("PYTHONPATH")
+    return here if not inherited else f"{here}{os.pathsep}{inherited}"
+
+
+def _keep_lines(stream: IO[bytes], lines: deque[str]) -> None:
+    for line in stream:
+        lines.append(line.decode("utf-8", "replace").rstrip())
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

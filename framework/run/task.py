@@ -1,0 +1,111 @@
+"""What a runner is asked to do, what comes back, and the one way an adapter is called."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from framework.compare.finding import FindingClass
+from framework.errors import GoldenError
+from framework.golden.document import RECORD_SCHEMA, require_record
+
+if TYPE_CHECKING:
+    from framework.manifest.fixture import Fixture
+    from framework.run.adapter import Adapter
+
+_OUT_OF_MEMORY_WORDS = ("out of memory", "can't allocate memory", "cannot allocate memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run of one fixture.
+
+    `overrides` are settings laid over the pinned ones. `order` permutes the requests as they are handed to the engine;
+    the record names them by their place in the manifest all the same.
+    """
+
+    fixture: Fixture
+    model_path: Path
+    platform: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    order: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The engine did not give a record: it crashed, hung, or ran out of memory."""
+
+    kind: FindingClass
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A record or a failure, never both."""
+
+    record: dict[str, Any] | None
+    failure: Failure | None
+
+
+class Runner(Protocol):
+    """Runs tasks one after another."""
+
+    def start(self) -> None:
+        """Get ready without waiting for it, so that the next `run` has less to wait for."""
+        ...
+
+    def run(self, task: Task, *, time_limit_s: float) -> Result:
+        """Run one task; whatever the engine does, a result comes back within the limit."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything held; another `run` starts anew."""
+        ...
+
+
+def execute(adapter: Adapter, task: Task) -> Result:
+    """Call the adapter in this process and turn whatever happens into a result."""
+    try:
+        record = adapter.run(
+            _in_order(task.fixture, task.order),
+            model_path=task.model_path,
+            platform=task.platform,
+            overrides=task.overrides,
+        )
+        record = json.loads(json.dumps(record))
+        require_record(record, Path("engine"))
+    except MemoryError as error:
+        return _failed(FindingClass.OUT_OF_MEMORY, error)
+    except GoldenError as error:
+        return Result(None, Failure(FindingClass.ENGINE_CRASH, f"the adapter returned no {RECORD_SCHEMA}: {error}"))
+    except Exception as error:  # noqa: BLE001 - an engine may raise anything
+        text = str(error).lower()
+        is_memory = any(words in text for words in _OUT_OF_MEMORY_WORDS)
+        return _failed(FindingClass.OUT_OF_MEMORY if is_memory else FindingClass.ENGINE_CRASH, error)
+    return Result(_out_of_order(record, task.order), None)
+
+
+def _failed(kind: FindingClass, error: BaseException) -> Result:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" (at {frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+    return Result(None, Failure(kind, f"{type(error).__name__}: {error}{place}"))
+
+
+def _in_order(fixture: Fixture, order: tuple[int, ...] | None) -> Fixture:
+    if order is None:
+        return fixture
+    prompts = tuple(fixture.workload.prompts[index] for index in order)
+    return dataclasses.replace(fixture, workload=dataclasses.replace(fixture.workload, prompts=prompts))
+
+
+def _out_of_order(record: dict[str, Any], order: tuple[int, ...] | None) -> dict[str, Any]:
+    if order is None:
+        return record
+    requests = record["requests"]
+    renamed = {str(order[int(request_id)]): request for request_id, request in requests.items()}
+    return record | {"requests": renamed}

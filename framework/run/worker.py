@@ -1,0 +1,89 @@
+"""The process an engine runs in: `python -m framework.run.worker`, started by `framework.run.subprocess_runner`.
+
+Requests and answers are JSON lines on two file descriptors of their own, so whatever an engine prints on its standard
+output cannot corrupt them. The process ends when its parent does, even while the engine computes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from framework.compare.finding import FindingClass
+from framework.errors import GoldenInferenceError
+from framework.manifest.load import load_manifest
+from framework.run.task import Failure, Result, Task, execute
+from framework.workspace import Workspace, load_adapter
+
+if TYPE_CHECKING:
+    from framework.run.adapter import Adapter
+
+
+def main() -> None:
+    """Answer requests until the parent closes its end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--adapter", required=True)
+    parser.add_argument("--requests-fd", type=int, required=True)
+    parser.add_argument("--answers-fd", type=int, required=True)
+    arguments = parser.parse_args()
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
+    workspace = Workspace(root=arguments.root, adapter_spec=arguments.adapter)
+    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(arguments.requests_fd, requests), daemon=True).start()
+    with os.fdopen(arguments.answers_fd, "w", encoding="utf-8") as answers:
+        adapter = load_adapter(workspace)
+        _send(answers, {"ready": True})
+        while True:
+            _send(answers, _answer(adapter, workspace, json.loads(requests.get())))
+
+
+def _receive(descriptor: int, requests: queue.SimpleQueue[str]) -> None:
+    with os.fdopen(descriptor, encoding="utf-8") as lines:
+        for line in lines:
+            requests.put(line)
+    os._exit(0)
+
+
+def _send(answers: Any, message: dict[str, Any]) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()
+
+
+def _answer(adapter: Adapter, workspace: Workspace, request: dict[str, Any]) -> dict[str, Any]:
+    result = _run(adapter, workspace, request)
+    if result.failure is not None:
+        return {"failure": {"class": result.failure.kind.value, "message": result.failure.message}}
+    return {"record": result.record}
+
+
+def _run(adapter: Adapter, workspace: Workspace, request: dict[str, Any]) -> Result:
+    path = Path(request["manifest"])
+    try:
+        fixture = load_manifest(path, fixtures_root=workspace.fixtures_root)
+    except GoldenInferenceError as error:
+        return Result(None, Failure(FindingClass.ENGINE_CRASH, f"the manifest changed during the run: {error}"))
+    if fixture.manifest_sha256 != request["manifest_sha256"]:
+        return Result(None, Failure(FindingClass.ENGINE_CRASH, f"{path}: the manifest changed during the run"))
+    order = request["order"]
+    task = Task(
+        fixture=fixture,
+        model_path=Path(request["model_path"]),
+        platform=request["platform"],
+        overrides=request["overrides"],
+        order=None if order is None else tuple(order),
+    )
+    return execute(adapter, task)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""`golden check`: everything that can be said of goldens without an engine."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from framework.golden.store import Golden
+from framework.judge import Outcome, judge_golden_alone, skipped_outcome
+from framework.report.json_report import CHECK_SCHEMA, report_document
+from framework.report.streams import print_json
+from framework.report.terminal import print_report
+from framework.run.session import readable_golden, report_on
+from framework.verbs.lint_manifests import refuse_broken_manifests
+from framework.verbs.opened import Opened, open_selection
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from framework.errors import ExitCode
+    from framework.manifest.fixture import Fixture
+
+
+def run(arguments: argparse.Namespace) -> ExitCode:
+    """Check the goldens of what was selected, on every platform each fixture names unless one is asked for."""
+    opened = open_selection(arguments)
+    refuse_broken_manifests(opened)
+    outcomes = tuple(
+        outcome
+        for fixture in opened.selected
+        for outcome in _check(opened, fixture, [arguments.platform] if arguments.platform else fixture.platforms)
+    )
+    report = report_on(outcomes, opened.selected)
+    if arguments.json:
+        print_json(report_document(report, CHECK_SCHEMA))
+    else:
+        print_report(report, opened.fixtures)
+    return report.exit_code
+
+
+def _check(opened: Opened, fixture: Fixture, platforms: list[str] | tuple[str, ...]) -> list[Outcome]:
+    outcomes = []
+    for platform in platforms:
+        if platform not in fixture.platforms:
+            outcomes.append(skipped_outcome(fixture, f"it is for {', '.join(fixture.platforms)}, not {platform}"))
+            continue
+        golden = _golden(opened, fixture, platform)
+        if isinstance(golden, Golden):
+            partners = _partners(opened, fixture, platform)
+            golden = judge_golden_alone(fixture, golden, opened.adapter.describe(), partners)
+        outcomes.append(golden if len(fixture.platforms) == 1 else dataclasses.replace(golden, reason=f"on {platform}"))
+    return outcomes
+
+
+def _golden(opened: Opened, fixture: Fixture, platform: str) -> Golden | Outcome:
+    hashes = opened.adapter.model_hashes(opened.workspace.model_path(fixture))
+    return readable_golden(opened.workspace, fixture, platform, hashes)
+
+
+def _partners(opened: Opened, fixture: Fixture, platform: str) -> Mapping[str, Mapping[str, object]]:
+    partners = {}
+    for relation in fixture.relations:
+        other = opened.fixtures.get(relation.other)
+        if other is not None and platform in other.platforms:
+            golden = _golden(opened, other, platform)
+            if isinstance(golden, Golden):
+                partners[relation.other] = golden.document
+    return partners

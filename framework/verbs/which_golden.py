@@ -1,0 +1,54 @@
+"""`golden which`: the golden a fixture would be judged with on this machine, and why that one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from framework.errors import ExitCode, worst_exit_code
+from framework.golden.store import Golden, golden_path
+from framework.report.streams import out, print_json
+from framework.run.in_process import InProcessRunner
+from framework.run.session import Session
+from framework.verbs.opened import Opened, open_selection
+
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    from framework.manifest.fixture import Fixture
+
+
+def run(arguments: argparse.Namespace) -> ExitCode:
+    """Print path and reason for each fixture."""
+    opened = open_selection(arguments)
+    session = Session(
+        opened.workspace,
+        opened.adapter,
+        InProcessRunner(opened.adapter),
+        opened.fixtures,
+        arguments.platform,
+    )
+    entries = [_entry(opened, session, fixture, arguments.platform) for fixture in opened.selected]
+    if arguments.json:
+        print_json({"schema": "golden.which/1", "fixtures": entries})
+    else:
+        for entry in entries:
+            out(f"{entry['fixture']}: {entry['golden'] or 'none'}\n  {entry['why']}")
+    return worst_exit_code([ExitCode(entry["exit_code"]) for entry in entries])
+
+
+def _entry(opened: Opened, session: Session, fixture: Fixture, asked: str | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {"fixture": fixture.name, "platform": session.platform_of(fixture), "golden": None}
+    prepared = session.prepare(fixture)
+    if entry["platform"] is None:
+        assert not isinstance(prepared, Golden), "without a platform there is no golden"
+        return entry | {"why": prepared.reason, "exit_code": int(prepared.exit_code)}
+    path = golden_path(opened.workspace.goldens_root, fixture.name, entry["platform"])
+    chosen = "it was asked for" if asked else "it is this machine's best of those the fixture names"
+    why = f"platform {entry['platform']}: {chosen} ({', '.join(fixture.platforms)})"
+    if isinstance(prepared, Golden):
+        code = ExitCode.GOOD
+    else:
+        code = prepared.exit_code
+        why = f"{why}; not usable: {'; '.join(finding.message for finding in prepared.findings)}"
+    return entry | {"golden": str(path), "why": why, "exit_code": int(code)}

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional
+
+from engine.model import load_decoder
+from engine.numerics import (
+    ROW_MULTIPLE,
+    NumericsError,
+    Strategy,
+    environment_fingerprint,
+    linear,
+    pad_rows,
+    self_check,
+)
+from engine.numerics import check as check_module
+from engine.numerics.fingerprint import library_versions
+from engine.numerics.gemm import (
+    ROW_BUCKETS,
+    batched_matmul,
+    by_rows,
+    choose_strategy,
+    compute_dtype,
+    linear_strategy,
+    prepare_linear,
+    probe_rows,
+    thread_count,
+)
+from engine.numerics.rowwise import rms_norm, silu
+from tests.engine.model.checkpoints import write_checkpoint
+from tests.engine.model.driving import PagedDecoder, prefill, random_ids
+
+CPU = torch.device("cpu")
+Function = Callable[..., Tensor]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    with thread_count(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("tiny"))
+
+
+def depending_on_row_count(function: Function) -> Function:
+    """What a library does that picks another kernel for few rows."""
+
+    def changed(x: Tensor, *others: Any) -> Tensor:
+        y = function(x, *others)
+        return y * (1 + 2**-20) if x.shape[-2] < 8 else y
+
+    return changed
+
+
+def depending_on_place(function: Function) -> Function:
+    """What a library does whose last row goes through another kernel."""
+
+    def changed(x: Tensor, *others: Any) -> Tensor:
+        y = function(x, *others).clone()
+        y[..., -1, :] *= 1 + 2**-20
+        return y
+
+    return changed
+
+
+@given(st.integers(1, 5000))
+def test_padded_row_counts_split_into_proven_ones(count: int) -> None:
+    padded = pad_rows(count)
+    assert count <= padded < count + max(count // 2, ROW_MULTIPLE)
+    assert padded % ROW_MULTIPLE == 0
+    assert padded % ROW_BUCKETS[-1] in (0, *ROW_BUCKETS)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize(("width", "out"), [(16, 16), (100, 100), (128, 688), (344, 259), (2048, 64)])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_linear_gives_the_same_row_in_any_number_of_rows(
+    dtype: torch.dtype, width: int, out: int, has_bias: bool
+) -> None:
+    generator = torch.Generator().manual_seed(1)
+    weight = torch.randn(out, width, generator=generator).mul_(width**-0.5).to(dtype)
+    bias = torch.randn(out, generator=generator).to(dtype) if has_bias else None
+    x = torch.randn(768, width, generator=generator).to(dtype)
+    prepared = prepare_linear(weight, bias, result_dtype=dtype, compute=compute_dtype(dtype, CPU))
+    prepared = prepared.with_strategy(linear_strategy(prepared))
+    expected = linear(x, prepared)
+    exact = functional.linear(x.double(), weight.double(), None if bias is None else bias.double())
+    assert torch.allclose(expected.double(), exact, rtol=2**-8 if dtype is torch.bfloat16 else 1e-5, atol=1e-5)
+    for threads in (1, 2, 3, 4):
+        with thread_count(threads):
+            for count in ROW_BUCKETS:
+                assert torch.equal(linear(x[5 : 5 + count], prepared), expected[5 : 5 + count])
+
+
+def test_linear_refuses_a_row_count_that_was_not_proven() -> None:
+    prepared = prepare_linear(torch.ones(4, 4), None, result_dtype=torch.float32, compute=torch.float32)
+    with pytest.raises(AssertionError, match="5 rows"):
+        linear(torch.ones(5, 4), prepared.with_strategy(Strategy.BUCKETS))
+
+
+def test_both_strategies_give_the_same_bits() -> None:
+    generator = torch.Generator().manual_seed(2)
+    weight, x = torch.randn(96, 64, generator=generator), torch.randn(300, 64, generator=generator)[: pad_rows(280)]
+    prepared = prepare_linear(weight, None, result_dtype=torch.float32, compute=torch.float32)
+    results = [linear(x, prepared.with_strategy(strategy)) for strategy in Strategy]
+    assert torch.equal(results[0], results[1])
+    a, b = torch.randn(6, 20, 64, generator=generator), torch.randn(6, 64, 16, generator=generator)
+    assert torch.equal(*(batched_matmul(a, b, strategy) for strategy in Strategy))
+
+
+@pytest.mark.parametrize(
+    ("change", "strategy"),
+    [
+        (lambda function: function, Strategy.BUCKETS),
+        (depending_on_row_count, Strategy.SERIAL_TILES),
+        (depending_on_place, Strategy.SERIAL_TILES),
+    ],
+)
+def test_a_product_that_depends_on_its_rows_is_not_run_in_buckets(
+    change: Callable[[Function], Function], strategy: Strategy
+) -> None:
+    weight = torch.randn(64, 32, generator=torch.Generator().manual_seed(3))
+    product = change(lambda rows: functional.linear(rows, weight))
+    assert choose_strategy(product, probe_rows(32, torch.float32, CPU)) is strategy
+
+
+def test_serial_tiles_make_a_product_that_depends_on_the_row_count_invariant() -> None:
+    weight = torch.randn(64, 32, generator=torch.Generator().manual_seed(3))
+    product = depending_on_row_count(lambda rows: functional.linear(rows, weight))
+    x = probe_rows(32, torch.float32, CPU)
+    whole = by_rows(product, x, Strategy.SERIAL_TILES)
+    assert torch.equal(by_rows(product, x[7:11], Strategy.SERIAL_TILES), whole[7:11])
+
+
+def test_a_library_that_depends_on_the_row_count_changes_the_strategy_but_not_the_contract(
+    model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(functional, "linear", depending_on_row_count(functional.linear))
+    monkeypatch.setattr(torch, "bmm", depending_on_row_count(torch.bmm))
+    decoder = load_decoder(model_dir, dtype=torch.float32, device=CPU)
+    strategies = self_check(decoder).strategies
+    assert set(strategies.values()) == {"serial_tiles"}
+    sequence = random_ids(90, 259, seed=1)
+    whole = prefill(decoder, sequence)
+    paged = PagedDecoder(decoder, [sequence])
+    parts = [paged.step([(0, start, end)])[0] for start, end in ((0, 1), (1, 70), (70, 89), (89, 90))]
+    assert torch.equal(torch.cat(parts), whole)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_the_check_passes_and_names_what_it_looked_at(model_dir: Path, dtype: torch.dtype) -> None:
+    before = torch.get_num_threads()
+    check = self_check(load_decoder(model_dir, dtype=dtype, device=CPU), num_threads=2)
+    assert torch.get_num_threads() == before
+    assert check.num_threads == 2
+    assert {"linear 64x128", "linear 64x259", "silu over 160", "log_softmax over 259"} <= set(check.operations)
+    assert set(check.strategies) >= {"linear 64x128", "attention"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "words"),
+    [
+        (functional, "linear", "linear 64x128: "),
+        (torch, "bmm", "forward of 86 tokens: "),
+        (torch, "log_softmax", "log_softmax over 259: "),
+        (check_module, "silu", "silu over 160: "),
+        (check_module, "rms_norm", "rms_norm over 64: "),
+    ],
+)
+def test_the_check_fails_where_a_row_depends_on_its_place(
+    model_dir: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, words: str
+) -> None:
+    decoder = load_decoder(model_dir, dtype=torch.float32, device=CPU)
+
+    def changed(x: Tensor, *others: Any, **settings: Any) -> Tensor:
+        return depending_on_place(lambda rows: original(rows, *others, **settings))(x)
+
+    original = getattr(owner, name)
+    monkeypatch.setattr(owner, name, changed)
+    with pytest.raises(NumericsError, match=f"^{words}"):
+        self_check(decoder)
+
+
+def test_the_check_fails_where_threads_change_a_bit(model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = load_decoder(model_dir, dtype=torch.float32, device=CPU)
+    original = functional.linear
+
+    def changed(*arguments: Any) -> Tensor:
+        y: Tensor = original(*arguments)
+        return y if torch.get_num_threads() == 1 else y * (1 + 2**-20)
+
+    monkeypatch.setattr(functional, "linear", changed)
+    with pytest.raises(NumericsError, match=r"linear 64x128: .*4 rows on 2 threads"):
+        self_check(decoder, num_threads=2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+def test_rowwise_functions_do_not_see_where_the_threads_meet(dtype: torch.dtype, threads: int) -> None:
+    x = torch.randn(404, 344, generator=torch.Generator().manual_seed(5)).mul_(4).to(dtype)
+    weight = torch.rand(344, generator=torch.Generator().manual_seed(6)).to(dtype)
+    alone = [(silu(x[row : row + 4]), rms_norm(x[row : row + 4], weight, 1e-5)) for row in range(0, 404, 4)]
+    with thread_count(threads):
+        assert torch.equal(silu(x), torch.cat([pair[0] for pair in alone]))
+        assert torch.equal(rms_norm(x, weight, 1e-5), torch.cat([pair[1] for pair in alone]))
+
+
+def test_rowwise_functions_compute_what_their_names_say() -> None:
+    x = torch.tensor([[-200.0, -1.0, 0.0, 2.0, 200.0]])
+    assert torch.allclose(silu(x), functional.silu(x))
+    weight = torch.arange(5.0)
+    assert torch.allclose(rms_norm(x, weight, 1e-6), functional.rms_norm(x, (5,), weight, 1e-6))
+
+
+def test_the_fingerprint_is_json_and_does_not_name_the_thread_count(model_dir: Path) -> None:
+    decoder = load_decoder(model_dir, dtype=torch.bfloat16, device=CPU)
+    with thread_count(1):
+        one = environment_fingerprint(decoder, self_check(decoder))
+    with thread_count(2):
+        two = environment_fingerprint(decoder, self_check(decoder))
+    assert json.loads(json.dumps(one)) == two
+    assert (one["torch"], one["dtype"], one["device"]) == (torch.__version__, "bfloat16", "cpu")
+    assert one["products"]["attention"] in set(Strategy)
+    assert one["self_check"] == "passed"
+
+
+def test_library_versions_are_found_in_the_build_description() -> None:
+    build = (
+        "PyTorch built with:\n  - Intel(R) oneAPI Math Kernel Library Version 2024.2-Product Build 20240605\n"
+        "  - Intel(R) MKL-DNN v3.7.1 (Git Hash 8d26)\n"
+    )
+    assert library_versions(build) == {"mkl": "2024.2-Product", "onednn": "3.7.1"}

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.framework.compare.samples import found, record, rules
+
+PATH = 'requests["0"].top_n_logprobs'
+WRITTEN = rules({"top_n_logprobs": {"atol": 0.01, "rtol": 0.0}})
+
+
+def candidates(*pairs: tuple[int, Any]) -> list[dict[str, Any]]:
+    return [{"token_id": token_id, "logprob": logprob} for token_id, logprob in pairs]
+
+
+GOLDEN = [candidates((5, -0.5), (7, -1.0)), candidates((1, -0.1), (2, -3.0))]
+
+
+def judged(golden: Any, current: Any) -> list[tuple[str, str]]:
+    got = found(record({"top_n_logprobs": golden}), record({"top_n_logprobs": current}), WRITTEN)
+    return [(kind, path.removeprefix(PATH)) for kind, path in got]
+
+
+def test_candidates_are_paired_by_token_id_not_by_place() -> None:
+    swapped = [candidates((7, -1.0), (5, -0.5)), GOLDEN[1]]
+    assert judged(GOLDEN, GOLDEN) == []
+    assert judged(GOLDEN, swapped) == []
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [
+        (candidates((1, -0.1), (2, -3.1)), ("LOGPROB", "[1][1].logprob")),
+        (candidates((2, -3.0), (1, -0.2)), ("LOGPROB", "[1][0].logprob")),
+        (candidates((1, -0.1), (9, -3.0)), ("LOGPROB", "[1][1].token_id")),
+        (candidates((1, -0.1), (2, math.nan)), ("NON_FINITE", "[1][1].logprob")),
+        (candidates((1, -0.1), (2, None)), ("STRUCTURE", "[1][1].logprob")),
+        (candidates((1, -0.1)), ("LENGTH", "[1]")),
+        (candidates((1, -0.1), (1, -0.1)), ("LOGPROB", "[1][1].token_id")),
+        ([{"token_id": 1, "logprob": -0.1}, {"token_id": 2.0, "logprob": -3.0}], ("STRUCTURE", "[1]")),
+        ([{"token_id": 1, "logprob": -0.1}, {"token": "x", "logprob": -3.0}], ("STRUCTURE", "[1]")),
+        ([[1, -0.1], [2, -3.0]], ("STRUCTURE", "[1]")),
+        (None, ("STRUCTURE", "[1]")),
+    ],
+)
+def test_a_position_that_differs_is_found(position: Any, expected: tuple[str, str]) -> None:
+    assert judged(GOLDEN, [GOLDEN[0], position]) == [expected]
+
+
+def test_a_position_missing_is_a_length() -> None:
+    assert judged(GOLDEN, GOLDEN[:1]) == [("LENGTH", "")]
+
+
+@pytest.mark.parametrize("broken", [None, "x", {"0": 1}])
+def test_what_is_no_list_is_structure(broken: Any) -> None:
+    assert judged(GOLDEN, broken) == [("STRUCTURE", "")]
+    assert judged(broken, broken) == [("STRUCTURE", "")]
+
+
+def test_a_token_id_twice_on_both_sides_is_structure() -> None:
+    twice = [candidates((5, -0.5), (5, -0.5))]
+    assert judged(twice, twice) == [("STRUCTURE", "[0]")]

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework.errors import GoldenError, MissingGoldenError, SealError
+from framework.golden.seal import sealed_bytes
+from framework.golden.store import (
+    golden_path,
+    read_golden,
+    read_record_or_golden,
+    remove_parts,
+    write_atomically,
+)
+from tests.framework.toy_root import REPOSITORY
+
+GOLDEN: dict[str, Any] = {
+    "schema": "golden.golden/1",
+    "fixture": "a",
+    "platform": "cpu",
+    "requests": {"0": {"prompt_tokens": [1], "generated_tokens": [2]}},
+    "settings": {"mode": {"value": "async", "source": "default"}},
+    "environment": {},
+    "hashes": {"model": "m"},
+    "manifest_sha256": "x",
+    "provenance": {"reason": "test"},
+}
+
+
+def write(tmp_path: Path, document: dict[str, Any]) -> Path:
+    path = tmp_path / "cpu.json"
+    path.write_bytes(sealed_bytes(document))
+    return path
+
+
+def test_a_golden_lies_under_its_fixture_and_platform() -> None:
+    assert golden_path(Path("goldens"), "a/b", "cpu") == Path("goldens/a/b/cpu.json")
+
+
+def test_a_sealed_golden_is_read(tmp_path: Path) -> None:
+    golden = read_golden(write(tmp_path, GOLDEN))
+    assert golden.document["requests"] == GOLDEN["requests"]
+
+
+def test_a_crlf_checkout_is_the_same_golden(tmp_path: Path) -> None:
+    path = write(tmp_path, GOLDEN)
+    original = read_golden(path)
+    path.write_bytes(original.data.replace(b"\n", b"\r\n"))
+    assert read_golden(path) == original
+
+
+def test_a_missing_golden_is_not_a_broken_one(tmp_path: Path) -> None:
+    with pytest.raises(MissingGoldenError, match=r"golden regen --reason"):
+        read_golden(tmp_path / "cpu.json")
+
+
+def test_a_changed_golden_says_that_its_seal_is_broken_and_what_to_do(tmp_path: Path) -> None:
+    path = write(tmp_path, GOLDEN)
+    path.write_bytes(path.read_bytes().replace(b"[2]", b"[3]"))
+    with pytest.raises(SealError, match=r"(?s)seal is broken.*merge.*golden regen"):
+        read_golden(path)
+
+
+@pytest.mark.parametrize("cut", [0.1, 0.5, 0.9])
+def test_a_golden_cut_short_is_unreadable_rather_than_unsealed(tmp_path: Path, cut: float) -> None:
+    path = write(tmp_path, GOLDEN)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * cut)])
+    with pytest.raises(GoldenError, match="golden unreadable: truncated") as caught:
+        read_golden(path)
+    assert not isinstance(caught.value, SealError)
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({"schema": "golden.record/1"}, "expected"),
+        ({"schema": "other"}, "schema"),
+        ({"requests": []}, "a list"),
+        ({"requests": {"0": 1}}, "a number"),
+        ({"counters": 1}, "counters"),
+        ({"platform": None}, "platform"),
+        ({"settings": {"mode": "async"}}, "mode"),
+        ({"settings": {"mode": {"source": "guess", "value": 1}}}, "mode"),
+        ({"hashes": "x"}, "hashes"),
+    ],
+)
+def test_what_is_sealed_but_no_golden_is_refused(tmp_path: Path, change: dict[str, Any], cause: str) -> None:
+    with pytest.raises(GoldenError, match=cause):
+        read_golden(write(tmp_path, GOLDEN | change))
+
+
+def test_a_record_needs_no_seal_but_a_golden_does(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text('{"schema": "golden.record/1", "requests": {}}')
+    assert read_record_or_golden(path)["requests"] == {}
+    path.write_text('{"schema": "golden.golden/1", "requests": {}}')
+    with pytest.raises(SealError):
+        read_record_or_golden(path)
+    path.write_text("[1]")
+    with pytest.raises(GoldenError, match="not a record: the top level is a list"):
+        read_record_or_golden(path)
+
+
+def test_an_atomic_write_leaves_the_new_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file.json"
+    write_atomically(path, b"one")
+    write_atomically(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.json"
+    path.write_bytes(b"old")
+
+    def no_space(descriptor: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+KILLED_WRITER = """
+import os, signal, sys
+from pathlib import Path
+from framework.golden import store
+
+calls = []
+def traced(frame, event, argument):
+    if event == "call" and frame.f_code.co_name in ("write_atomically", "mkstemp", "fdopen", "replace", "_sync_folder"):
+        calls.append(frame.f_code.co_name)
+        if len(calls) > int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return None
+
+sys.setprofile(traced)
+store.write_atomically(Path(sys.argv[1]), b"new" * 100000)
+"""
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_a_writer_killed_at_any_step_leaves_the_old_file_or_the_new_one(tmp_path: Path, step: int) -> None:
+    path = tmp_path / "cpu.json"
+    path.write_bytes(b"old")
+    command = [sys.executable, "-c", KILLED_WRITER, str(path), str(step)]
+    done = subprocess.run(command, cwd=REPOSITORY, check=False, timeout=30)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_bytes() == (b"new" * 100_000 if step == 4 else b"old")
+    remove_parts(tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("nonsense", [b"[" * 100_000, b'\n  "seal": "', b"\xff", b"\xef\xbb\xbf{}"])
+def test_nonsense_under_a_seal_that_holds_is_unreadable(tmp_path: Path, nonsense: bytes) -> None:
+    sealed = sealed_bytes({"schema": "golden.golden/1", "x": "MARK"})
+    start = sealed.index(b'\n  "seal": "')
+    end = sealed.index(b"\n", start + 1)
+    body = sealed[:start].replace(b"MARK", nonsense), sealed[end:]
+    digest = hashlib.sha256(b"".join(body)).hexdigest().encode()
+    path = tmp_path / "cpu.json"
+    path.write_bytes(body[0] + b'\n  "seal": "' + digest + b'",' + body[1])
+    with pytest.raises(GoldenError, match="golden unreadable"):
+        read_golden(path)

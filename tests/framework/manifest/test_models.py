@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from framework.manifest.models import NoSuchModelError, find_model, model_names
+from tests.framework.manifest.samples import make_root
+
+
+def test_a_model_is_a_folder_or_a_recipe(tmp_path: Path) -> None:
+    fixtures = make_root(tmp_path) / "fixtures"
+    recipe = fixtures / "models" / "random" / "tiny.yaml"
+    recipe.parent.mkdir()
+    recipe.write_text("{}")
+    assert find_model("small", fixtures) == fixtures / "models" / "small"
+    assert find_model("random/tiny", fixtures) == recipe
+    assert model_names(fixtures) == ("random/tiny", "small")
+
+
+def test_a_missing_model_lists_what_is_there(tmp_path: Path) -> None:
+    fixtures = make_root(tmp_path) / "fixtures"
+    with pytest.raises(NoSuchModelError, match='no model "other". There are: small'):
+        find_model("other", fixtures)
+    with pytest.raises(NoSuchModelError, match="There is none: put one under"):
+        find_model("other", tmp_path / "empty" / "fixtures")
+
+
+def test_a_folder_without_config_is_no_model(tmp_path: Path) -> None:
+    fixtures = make_root(tmp_path) / "fixtures"
+    (fixtures / "models" / "empty").mkdir()
+    with pytest.raises(NoSuchModelError, match="holds no config.json"):
+        find_model("empty", fixtures)
+
+
+def test_a_link_out_of_the_repository_is_refused(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "config.json").write_text("{}")
+    fixtures = make_root(tmp_path / "root") / "fixtures"
+    (fixtures / "models" / "linked").symlink_to(outside)
+    with pytest.raises(NoSuchModelError, match="leads out of the repository"):
+        find_model("linked", fixtures)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import filelock
+import pytest
+
+from framework.errors import GoldenError
+from framework.golden import lock
+from framework.golden.store import read_golden
+from framework.manifest.load import load_all
+from framework.regenerate.apply import apply_changes, provenance
+from framework.regenerate.plan import Change, Kind, plan_change
+from framework.regenerate.prove import Prover
+from framework.run.in_process import InProcessRunner
+from framework.workspace import Workspace
+from tests.framework.toy_adapter import ToyEngine
+from tests.framework.toy_root import ADAPTER, ToyRoot, make_toy_root
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> ToyRoot:
+    root = make_toy_root(tmp_path / "root")
+    root.write("a")
+    root.write("b", prompts="other")
+    return root
+
+
+def plan(toy: ToyRoot) -> list[Change]:
+    adapter = ToyEngine()
+    workspace = Workspace(toy.path, ADAPTER)
+    fixtures = {fixture.name: fixture for fixture in load_all(workspace.fixtures_root).fixtures}
+    prover = Prover(workspace, adapter, fixtures, lambda environment: InProcessRunner(adapter))
+    goldens = workspace.goldens_root
+    hashes = adapter.model_hashes(toy.path / "fixtures" / "models" / "toy")
+    return [plan_change(prover.prove(fixture, "cpu"), goldens, goldens, hashes) for fixture in fixtures.values()]
+
+
+def apply(toy: ToyRoot, changes: list[Change]) -> list[Path]:
+    return apply_changes(
+        changes,
+        target_root=toy.path / "goldens",
+        state_folder=toy.path / ".golden",
+        origin=provenance("because", ADAPTER, "toy 1"),
+    )
+
+
+def test_planned_changes_are_written_and_then_nothing_is_left_to_change(toy: ToyRoot) -> None:
+    changes = plan(toy)
+    assert [change.kind for change in changes] == [Kind.NEW, Kind.NEW]
+    assert apply(toy, changes) == [toy.golden_path("a"), toy.golden_path("b")]
+    assert [change.kind for change in plan(toy)] == [Kind.UNCHANGED, Kind.UNCHANGED]
+    assert apply(toy, plan(toy)) == []
+
+
+def test_a_golden_that_changed_meanwhile_stops_all_of_them(toy: ToyRoot) -> None:
+    changes = plan(toy)
+    toy.golden_path("b").parent.mkdir()
+    toy.golden_path("b").write_text("somebody else's")
+    with pytest.raises(GoldenError, match="STALE_REGEN"):
+        apply(toy, changes)
+    assert not toy.golden_path("a").exists()
+    assert toy.golden_path("b").read_text() == "somebody else's"
+
+
+def test_two_writers_do_not_write_at_once(toy: ToyRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "LOCK_TIMEOUT_S", 0.05)
+    changes = plan(toy)
+    (toy.path / ".golden").mkdir()
+    with filelock.FileLock(toy.path / ".golden" / "lock"), pytest.raises(GoldenError, match="another process"):
+        apply(toy, changes)
+    assert not toy.golden_path("a").exists()
+    apply(toy, changes)
+    assert read_golden(toy.golden_path("a")).document["provenance"]["reason"] == "because"
+
+
+def test_what_a_killed_writer_left_behind_is_removed(toy: ToyRoot) -> None:
+    part = toy.path / "goldens" / "a" / ".cpu.json.xyz.part"
+    part.parent.mkdir()
+    part.write_text("half")
+    apply(toy, plan(toy))
+    assert not part.exists()

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from framework.errors import UsageError
+from framework.workspace import DEFAULT_ADAPTER, Workspace, load_adapter, open_workspace
+from tests.framework.toy_root import ADAPTER, make_toy_root
+
+
+def test_the_root_is_the_nearest_parent_with_both_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make_toy_root(tmp_path / "root")
+    (root.path / "deep" / "fixtures").mkdir(parents=True)
+    monkeypatch.chdir(root.path / "deep" / "fixtures")
+    assert open_workspace(None, None) == Workspace(root.path, ADAPTER)
+
+
+def test_a_given_adapter_beats_the_configured_one_beats_the_default(tmp_path: Path) -> None:
+    root = make_toy_root(tmp_path / "root").path
+    assert open_workspace(root, "other:Engine").adapter_spec == "other:Engine"
+    (root / "pyproject.toml").write_text("[tool.golden]\n")
+    assert open_workspace(root, None).adapter_spec == DEFAULT_ADAPTER
+    (root / "pyproject.toml").unlink()
+    assert open_workspace(root, None).adapter_spec == DEFAULT_ADAPTER
+
+
+@pytest.mark.parametrize("text", ["[tool", "[tool.golden]\nadapter = 3\n"])
+def test_a_broken_configuration_is_named(tmp_path: Path, text: str) -> None:
+    root = make_toy_root(tmp_path / "root").path
+    (root / "pyproject.toml").write_text(text)
+    with pytest.raises(UsageError, match=r"pyproject\.toml"):
+        open_workspace(root, None)
+
+
+def test_without_a_root_the_way_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="--root DIR"):
+        open_workspace(None, None)
+    with pytest.raises(UsageError, match="has not both"):
+        open_workspace(tmp_path, None)
+
+
+@pytest.mark.parametrize("spec", ["nonsense", ":Engine", "no_such_module:Engine", "framework.workspace:NoSuchClass"])
+def test_an_adapter_that_is_not_there_is_named(tmp_path: Path, spec: str) -> None:
+    with pytest.raises(UsageError, match=f"adapter '{spec}'"):
+        load_adapter(Workspace(tmp_path, spec))
+
+
+def test_the_default_adapter_loads(tmp_path: Path) -> None:
+    assert load_adapter(Workspace(tmp_path, DEFAULT_ADAPTER)).platforms()[-1] == "cpu"

@@ -1,0 +1,119 @@
+"""The verbs that run no engine: list, which, lint, check, explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.framework.toy_root import ToyRoot, make_toy_root
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> ToyRoot:
+    root = make_toy_root(tmp_path_factory.mktemp("offline"))
+    root.write("default")
+    root.write(
+        "legacy", engine="async_sched_mode: legacy", more="relations: [{kind: async_equals_legacy, with: default}]"
+    )
+    root.regen()
+    return root
+
+
+@pytest.fixture
+def toy(recorded: ToyRoot, tmp_path: Path) -> ToyRoot:
+    return recorded.copy(tmp_path / "root")
+
+
+def test_list_shows_what_there_is(recorded: ToyRoot) -> None:
+    code, document = recorded.json("list")
+    assert code == 0
+    assert [(entry["fixture"], entry["goldens"], entry["pinned"]) for entry in document["fixtures"]] == [
+        ("default", ["cpu"], {}),
+        ("legacy", ["cpu"], {"async_sched_mode": "legacy"}),
+    ]
+    assert "the toy gives what it gave before" in recorded.golden("list", "legacy").stdout
+    assert recorded.golden("list", "--platform", "nvidia-h200").returncode == 13
+
+
+def test_which_names_the_golden_and_the_reason(recorded: ToyRoot) -> None:
+    code, document = recorded.json("which", "default")
+    assert code == 0
+    (entry,) = document["fixtures"]
+    assert entry["golden"] == str(recorded.golden_path("default"))
+    assert entry["platform"] == "cpu"
+    assert "machine's best" in entry["why"]
+    assert recorded.golden("which", "default", "--platform", "other").returncode == 13
+
+
+def test_which_says_that_there_is_none_yet(toy: ToyRoot) -> None:
+    toy.golden_path("default").unlink()
+    done = toy.golden("which", "default")
+    assert done.returncode == 12
+    assert "there is no golden yet" in done.stdout
+
+
+def test_lint_is_good_about_good_manifests(recorded: ToyRoot) -> None:
+    code, document = recorded.json("lint")
+    assert (code, document["verdict"], document["problems"]) == (0, "PASS", [])
+
+
+def test_lint_shows_every_problem_with_its_line(toy: ToyRoot) -> None:
+    toy.write("unknown", engine="asinc: 1")
+    (toy.path / "fixtures" / "broken.yaml").write_text("manifest: 1\nmanifest: 1\n")
+    code, document = toy.json("lint")
+    assert code == 10
+    shown = "\n".join(str(problem) for problem in document["problems"])
+    assert "fixtures/broken.yaml:2" in shown
+    assert "asinc" in shown
+    done = toy.golden("lint")
+    assert done.returncode == 10
+    assert "fixtures/unknown.yaml:6" in done.stdout
+
+
+def test_check_passes_goldens_that_stand(recorded: ToyRoot) -> None:
+    code, document = recorded.json("check")
+    assert (code, document["schema"], document["verdict"]) == (0, "golden.check/1", "PASS")
+
+
+def test_check_finds_what_does_not_stand_without_an_engine(toy: ToyRoot) -> None:
+    (toy.path / "toy_default_fault").write_text("die")
+    toy.set_default_mode("legacy")
+    toy.write("legacy", engine="async_sched_mode: legacy", prompts="another")
+    toy.write("new")
+    code, document = toy.json("check")
+    assert code == 12
+    found = {
+        entry["fixture"]: (entry["verdict"], [each["class"] for each in entry["findings"]])
+        for entry in document["fixtures"]
+    }
+    assert found == {
+        "default": ("FAIL", ["SETTINGS_DRIFT"]),
+        "legacy": ("STALE", ["STALE"]),
+        "new": ("MISSING", ["STRUCTURE"]),
+    }
+    assert document["settings_drift"][0]["inherited_by"] == ["default"]
+
+
+def test_check_relates_goldens(toy: ToyRoot) -> None:
+    toy.write("default", prompts="another")
+    toy.regen("default")
+    code, document = toy.json("check", "legacy")
+    assert code == 1
+    assert {finding["class"] for finding in document["fixtures"][0]["findings"]} == {"RELATION"}
+
+
+def test_explain_shows_settings_golden_and_last_verdict(toy: ToyRoot) -> None:
+    toy.set_default_mode("legacy")
+    toy.golden("run", "default")
+    done = toy.golden("explain", "default")
+    assert done.returncode == 0
+    assert 'async_sched_mode = "legacy" (default); the golden was recorded with "async"' in done.stdout
+    assert "first recording" in done.stdout
+    assert "last verdict: FAIL" in done.stdout
+    assert "SETTINGS_DRIFT settings.async_sched_mode" in done.stdout
+    _, document = toy.json("explain", "legacy")
+    entry = document["fixtures"][0]
+    assert entry["settings"]["async_sched_mode"] == {"value": "legacy", "source": "pinned", "golden": "legacy"}
+    assert entry["last_verdict"] is None
+    assert entry["relations"] == ["async_equals_legacy with default"]

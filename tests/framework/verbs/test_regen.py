@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from framework.golden.store import read_golden
+from tests.framework.toy_root import ToyRoot, make_toy_root
+
+REASON = ("--reason", "because")
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> ToyRoot:
+    root = make_toy_root(tmp_path / "root")
+    root.write("a", prompts="hello, world")
+    return root
+
+
+def test_a_golden_is_written_with_its_reason_and_evidence(toy: ToyRoot) -> None:
+    code, document = toy.json("regen", "a", "--yes", *REASON)
+    assert code == 0
+    assert document["written"] == [str(toy.golden_path("a"))]
+    golden = read_golden(toy.golden_path("a")).document
+    origin = golden["provenance"]
+    assert (origin["reason"], origin["engine_revision"], origin["previous_seal"]) == ("because", "toy 1", None)
+    # twice and once fresh, two thread counts, the other mode, reversed, another instruction set
+    assert origin["proof"] == {"runs": 8, "spread": {"generated_logprobs": 0.0}, "instruction_set_error": 0.0}
+    assert golden["settings"]["async_sched_mode"] == {"value": "async", "source": "default"}
+    assert golden["requests"]["0"].keys() == {
+        "prompt_tokens",
+        "generated_tokens",
+        "generated_text",
+        "finish_reason",
+        "generated_logprobs",
+        "margins",
+    }
+    assert toy.golden("run").returncode == 0
+
+
+def test_unchanged_values_write_nothing_even_with_another_reason(toy: ToyRoot) -> None:
+    toy.regen()
+    before = toy.golden_path("a").stat()
+    code, document = toy.json("regen", "--yes", "--reason", "another")
+    assert (code, document["written"]) == (0, [])
+    assert document["fixtures"][0]["change"] == "unchanged"
+    assert toy.golden_path("a").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_what_changes_is_shown_by_class_before_it_is_written(toy: ToyRoot) -> None:
+    toy.regen()
+    seal = read_golden(toy.golden_path("a")).document["seal"]
+    toy.set_default_mode("legacy")
+    done = toy.golden("regen", "--yes", *REASON)
+    assert done.returncode == 0
+    assert "a [cpu]: changed, after 8 runs (2 COUNTER)" in done.stdout
+    assert "COUNTER counters.async_sched_step_count: 6 → 0" in done.stdout
+    assert 'setting async_sched_mode: {"source": "default", "value": "async"} → ' in done.stdout
+    golden = read_golden(toy.golden_path("a")).document
+    assert golden["provenance"]["previous_seal"] == seal
+    assert toy.golden("run").returncode == 0
+
+
+def test_a_field_no_longer_asserted_leaves_the_golden(toy: ToyRoot) -> None:
+    toy.regen()
+    path = toy.write("a", prompts="hello, world")
+    text = (
+        path.read_text()
+        .replace("  generated_text: exact\n", "")
+        .replace("[performance]", "[performance, generated_text]")
+    )
+    path.write_text(text)
+    toy.regen()
+    assert "generated_text" not in read_golden(toy.golden_path("a")).document["requests"]["0"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "words"),
+    [
+        ("random", 1, "TOKEN"),
+        ("nan", 1, "NON_FINITE requests.0.generated_logprobs[1]"),
+        ("tie", 1, "exact tie"),
+        ("narrow", 1, "less than 100 times the measured difference between instruction sets"),
+        ("crash", 11, "ENGINE_CRASH"),
+        ("memory", 11, "OUT_OF_MEMORY"),
+        ("hang", 11, "TIME_LIMIT"),
+    ],
+)
+def test_what_cannot_be_believed_is_refused_and_nothing_is_written(
+    toy: ToyRoot,
+    fault: str,
+    code: int,
+    words: str,
+) -> None:
+    toy.write("b", engine=f"fault: {fault}", more="time_limit_s: 1")
+    found, document = toy.json("regen", "--yes", *REASON)
+    assert found == code
+    assert {entry["fixture"]: entry["change"] for entry in document["fixtures"]} == {"a": "new", "b": "refused"}
+    assert words in "\n".join(document["fixtures"][1]["problems"])
+    assert document["written"] == []
+    assert not toy.golden_path("a").exists()
+
+
+def test_a_witness_that_does_not_hold_refuses(toy: ToyRoot) -> None:
+    path = toy.write("a")
+    path.write_text(path.read_text().replace("counters.step_count > 0", "counters.step_count > 99"))
+    code, document = toy.json("regen", "--yes", *REASON)
+    assert code == 1
+    assert "WITNESS" in document["fixtures"][0]["problems"][0]
+
+
+def test_a_relation_that_does_not_hold_refuses(toy: ToyRoot) -> None:
+    toy.write("b", prompts="another", more="relations: [{kind: same_outputs_as, with: a}]")
+    code, document = toy.json("regen", "b", "--yes", *REASON)
+    assert code == 1
+    assert "RELATION" in document["fixtures"][0]["problems"][0]
+
+
+def test_noise_within_the_tolerance_is_recorded_and_a_wide_tolerance_is_warned_about(toy: ToyRoot) -> None:
+    path = toy.write("a", engine="fault: noise")
+    code, document = toy.json("regen", "--yes", *REASON)
+    assert code == 0
+    assert document["fixtures"][0]["spread"]["generated_logprobs"] == pytest.approx(1e-6)
+    assert document["fixtures"][0]["instruction_set_error"] == pytest.approx(1e-6)
+    assert document["fixtures"][0]["warnings"] == []
+    path.write_text(path.read_text().replace("atol: 1.0e-5", "atol: 1.0e-3"))
+    code, document = toy.json("regen", "--yes", *REASON)
+    assert "more than ten times the observed spread" in document["fixtures"][0]["warnings"][0]
+    path.write_text(path.read_text().replace("atol: 1.0e-3", "atol: 1.0e-7"))
+    code, document = toy.json("regen", "--yes", *REASON)
+    assert code == 1
+    assert "instruction set other disagrees: LOGPROB" in document["fixtures"][0]["problems"][0]
+
+
+def test_a_reason_is_needed(toy: ToyRoot) -> None:
+    assert toy.golden("regen", "--yes").returncode == 2
+    assert toy.golden("regen", "--yes", "--reason", "  ").returncode == 2
+
+
+def test_nobody_to_ask_means_no(toy: ToyRoot) -> None:
+    done = toy.golden("regen", *REASON, stdin="y\n")
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    assert not toy.golden_path("a").exists()
+
+
+@pytest.mark.parametrize(("answer", "written"), [("y", True), ("n", False), ("", False)])
+def test_a_person_is_asked(toy: ToyRoot, answer: str, written: bool) -> None:
+    controller, terminal = os.openpty()
+    command = [sys.executable, "-m", "framework", "regen", *REASON]
+    os.write(controller, f"{answer}\n".encode())
+    done = subprocess.run(
+        command,
+        cwd=toy.path,
+        env=toy.environment(),
+        stdin=terminal,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(controller)
+    os.close(terminal)
+    assert done.returncode == 0
+    assert "write 1 golden(s)? [y/N]" in done.stderr
+    assert toy.golden_path("a").exists() is written
+
+
+def test_ci_writes_candidates_only(toy: ToyRoot) -> None:
+    done = toy.golden("regen", "--yes", *REASON, CI="true")
+    assert done.returncode == 2
+    assert "--out DIR" in done.stderr
+    assert list((toy.path / "goldens").iterdir()) == []
+    assert toy.golden("regen", "--out", "candidates", *REASON, CI="true").returncode == 0
+    assert read_golden(toy.path / "candidates" / "a" / "cpu.json").document["fixture"] == "a"
+    assert list((toy.path / "goldens").iterdir()) == []
+
+
+def test_candidates_never_go_into_goldens(toy: ToyRoot) -> None:
+    assert toy.golden("regen", "--out", "goldens/new", *REASON).returncode == 2
+
+
+def test_a_broken_golden_is_replaced(toy: ToyRoot) -> None:
+    toy.regen()
+    toy.golden_path("a").write_text("<<<<<<< ours")
+    done = toy.golden("regen", "--yes", *REASON)
+    assert done.returncode == 0
+    assert "replaces a broken one" in done.stdout
+    assert toy.golden("run").returncode == 0
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.7, 1.0, 1.3])
+def test_a_regeneration_killed_at_any_moment_leaves_the_old_golden_or_the_new_one(toy: ToyRoot, seconds: float) -> None:
+    toy.regen()
+    old = toy.golden_path("a").read_bytes()
+    toy.set_default_mode("legacy")
+    command = [sys.executable, "-m", "framework", "regen", "--yes", *REASON]
+    with subprocess.Popen(command, cwd=toy.path, env=toy.environment(), stdout=-3, stderr=-3) as process:
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+    golden = read_golden(toy.golden_path("a"))
+    assert golden.data == old or golden.document["counters"]["async_sched_step_count"] == 0
+    assert toy.golden("regen", "--yes", *REASON).returncode == 0
+    assert [path.name for path in toy.golden_path("a").parent.iterdir()] == ["cpu.json"]
+    assert json.loads(toy.golden_path("a").read_bytes())["counters"]["async_sched_step_count"] == 0
