@@ -86,7 +86,7 @@ def _summary(report: Report) -> str:
 
 def _next_step(report: Report, counts: Mapping[Verdict, int]) -> str:
     if report.exit_code is ExitCode.GOOD:
-        return "All good."
+        return "Every golden holds. After a change to the engine, run this again."
     if report.exit_code is ExitCode.NOTHING_SELECTED:
         return "Nothing ran here; `--platform` and `golden which` say why."
     if counts[Verdict.MISSING] and counts[Verdict.MISSING] + counts[Verdict.PASS] == len(report.outcomes):

@@ -176,10 +176,8 @@ def _failure(kind: FindingClass, message: str) -> dict[str, Any]:
 
 
 def _python_path() -> str:
-    """Let the worker import this very `framework`, wherever it was started from."""
-    here = str(Path(__file__).resolve().parents[2])
-    inherited = os.environ.get("PYTHONPATH")
-    return here if not inherited else f"{here}{os.pathsep}{inherited}"
+    """Let the worker find every module where this process finds it, so that both speak of the same engine."""
+    return os.pathsep.join(dict.fromkeys(str(Path(folder).absolute()) for folder in sys.path))
 
 
 def _keep_lines(stream: IO[bytes], lines: deque[str]) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
+from engine.kernels import KV_TILE
 from engine.model import load_decoder
 from engine.numerics import (
     ROW_MULTIPLE,
@@ -26,6 +27,7 @@ from engine.numerics import check as check_module
 from engine.numerics.fingerprint import library_versions
 from engine.numerics.gemm import (
     ROW_BUCKETS,
+    batch_strategy,
     batched_matmul,
     by_rows,
     choose_strategy,
@@ -33,9 +35,9 @@ from engine.numerics.gemm import (
     linear_strategy,
     prepare_linear,
     probe_rows,
-    thread_count,
 )
 from engine.numerics.rowwise import rms_norm, silu
+from engine.numerics.threads import thread_count
 from tests.engine.model.checkpoints import write_checkpoint
 from tests.engine.model.driving import PagedDecoder, prefill, random_ids
 
@@ -57,8 +59,8 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def depending_on_row_count(function: Function) -> Function:
     """What a library does that picks another kernel for few rows."""
 
-    def changed(x: Tensor, *others: Any) -> Tensor:
-        y = function(x, *others)
+    def changed(x: Tensor, *others: Any, **settings: Any) -> Tensor:
+        y = function(x, *others, **settings)
         return y * (1 + 2**-20) if x.shape[-2] < 8 else y
 
     return changed
@@ -67,10 +69,20 @@ def depending_on_row_count(function: Function) -> Function:
 def depending_on_place(function: Function) -> Function:
     """What a library does whose last row goes through another kernel."""
 
-    def changed(x: Tensor, *others: Any) -> Tensor:
-        y = function(x, *others).clone()
+    def changed(x: Tensor, *others: Any, **settings: Any) -> Tensor:
+        y = function(x, *others, **settings).clone()
         y[..., -1, :] *= 1 + 2**-20
         return y
+
+    return changed
+
+
+def depending_on_threads(function: Function) -> Function:
+    """What a library does that splits a sum over threads."""
+
+    def changed(x: Tensor, *others: Any, **settings: Any) -> Tensor:
+        y = function(x, *others, **settings)
+        return y if torch.get_num_threads() == 1 else y * (1 + 2**-20)
 
     return changed
 
@@ -110,44 +122,52 @@ def test_linear_refuses_a_row_count_that_was_not_proven() -> None:
         linear(torch.ones(5, 4), prepared.with_strategy(Strategy.BUCKETS))
 
 
-def test_both_strategies_give_the_same_bits() -> None:
+def test_the_proven_strategy_gives_the_bits_of_the_definition() -> None:
     generator = torch.Generator().manual_seed(2)
-    weight, x = torch.randn(96, 64, generator=generator), torch.randn(300, 64, generator=generator)[: pad_rows(280)]
+    weight, x = torch.randn(96, 64, generator=generator), torch.randn(pad_rows(280), 64, generator=generator)
     prepared = prepare_linear(weight, None, result_dtype=torch.float32, compute=torch.float32)
-    results = [linear(x, prepared.with_strategy(strategy)) for strategy in Strategy]
-    assert torch.equal(results[0], results[1])
-    a, b = torch.randn(6, 20, 64, generator=generator), torch.randn(6, 64, 16, generator=generator)
-    assert torch.equal(*(batched_matmul(a, b, strategy) for strategy in Strategy))
+    proven = prepared.with_strategy(linear_strategy(prepared))
+    assert torch.equal(linear(x, prepared), linear(x, proven))
+    assert prepared.strategy is Strategy.SERIAL_TILES
+    a, b = torch.randn(6, 20, KV_TILE, generator=generator), torch.randn(6, KV_TILE, 16, generator=generator)
+    proven_batch = batch_strategy(16, KV_TILE, CPU)
+    assert torch.equal(batched_matmul(a, b, Strategy.SERIAL_TILES), batched_matmul(a, b, proven_batch))
 
 
 @pytest.mark.parametrize(
     ("change", "strategy"),
     [
         (lambda function: function, Strategy.BUCKETS),
+        (depending_on_threads, Strategy.SERIAL_BUCKETS),
         (depending_on_row_count, Strategy.SERIAL_TILES),
         (depending_on_place, Strategy.SERIAL_TILES),
     ],
 )
-def test_a_product_that_depends_on_its_rows_is_not_run_in_buckets(
+def test_only_a_product_that_does_not_depend_on_its_rows_is_run_in_buckets(
     change: Callable[[Function], Function], strategy: Strategy
 ) -> None:
-    weight = torch.randn(64, 32, generator=torch.Generator().manual_seed(3))
-    product = change(lambda rows: functional.linear(rows, weight))
-    assert choose_strategy(product, probe_rows(32, torch.float32, CPU)) is strategy
+    with thread_count(2):
+        assert choose_strategy(change(lambda rows: rows * 3), probe_rows(32, torch.float32, CPU)) is strategy
 
 
-def test_serial_tiles_make_a_product_that_depends_on_the_row_count_invariant() -> None:
-    weight = torch.randn(64, 32, generator=torch.Generator().manual_seed(3))
-    product = depending_on_row_count(lambda rows: functional.linear(rows, weight))
+@pytest.mark.parametrize(
+    ("change", "strategy"),
+    [(depending_on_row_count, Strategy.SERIAL_TILES), (depending_on_threads, Strategy.SERIAL_BUCKETS)],
+)
+def test_the_stricter_strategy_makes_such_a_product_invariant(
+    change: Callable[[Function], Function], strategy: Strategy
+) -> None:
+    product = change(lambda rows: rows * 3)
     x = probe_rows(32, torch.float32, CPU)
-    whole = by_rows(product, x, Strategy.SERIAL_TILES)
-    assert torch.equal(by_rows(product, x[7:11], Strategy.SERIAL_TILES), whole[7:11])
+    with thread_count(2):
+        assert torch.equal(by_rows(product, x, strategy), x * 3)
+        assert torch.equal(by_rows(product, x[7:11], strategy), by_rows(product, x, strategy)[7:11])
 
 
 def test_a_library_that_depends_on_the_row_count_changes_the_strategy_but_not_the_contract(
     model_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(functional, "linear", depending_on_row_count(functional.linear))
+    monkeypatch.setattr(torch, "mm", depending_on_row_count(torch.mm))
     monkeypatch.setattr(torch, "bmm", depending_on_row_count(torch.bmm))
     decoder = load_decoder(model_dir, dtype=torch.float32, device=CPU)
     strategies = self_check(decoder).strategies
@@ -172,7 +192,7 @@ def test_the_check_passes_and_names_what_it_looked_at(model_dir: Path, dtype: to
 @pytest.mark.parametrize(
     ("owner", "name", "words"),
     [
-        (functional, "linear", "linear 64x128: "),
+        (torch, "mm", "linear 64x128: "),
         (torch, "bmm", "forward of 86 tokens: "),
         (torch, "log_softmax", "log_softmax over 259: "),
         (check_module, "silu", "silu over 160: "),
@@ -183,26 +203,15 @@ def test_the_check_fails_where_a_row_depends_on_its_place(
     model_dir: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, words: str
 ) -> None:
     decoder = load_decoder(model_dir, dtype=torch.float32, device=CPU)
-
-    def changed(x: Tensor, *others: Any, **settings: Any) -> Tensor:
-        return depending_on_place(lambda rows: original(rows, *others, **settings))(x)
-
-    original = getattr(owner, name)
-    monkeypatch.setattr(owner, name, changed)
+    monkeypatch.setattr(owner, name, depending_on_place(getattr(owner, name)))
     with pytest.raises(NumericsError, match=f"^{words}"):
         self_check(decoder)
 
 
 def test_the_check_fails_where_threads_change_a_bit(model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = load_decoder(model_dir, dtype=torch.float32, device=CPU)
-    original = functional.linear
-
-    def changed(*arguments: Any) -> Tensor:
-        y: Tensor = original(*arguments)
-        return y if torch.get_num_threads() == 1 else y * (1 + 2**-20)
-
-    monkeypatch.setattr(functional, "linear", changed)
-    with pytest.raises(NumericsError, match=r"linear 64x128: .*4 rows on 2 threads"):
+    monkeypatch.setattr(torch, "log_softmax", depending_on_threads(torch.log_softmax))
+    with pytest.raises(NumericsError, match=r"log_softmax over 259: .*4 rows on 2 threads"):
         self_check(decoder, num_threads=2)
 
 

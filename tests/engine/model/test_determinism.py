@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.model import Decoder, load_decoder
-from engine.numerics.gemm import thread_count
+from engine.numerics.threads import thread_count
 from tests.engine.model.checkpoints import write_checkpoint
 from tests.engine.model.driving import PagedDecoder, prefill, random_ids
 

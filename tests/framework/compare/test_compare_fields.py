@@ -174,3 +174,42 @@ def test_a_negative_expert_fails_on_both_sides() -> None:
     assert found(both, both, rules({"routing_indices": "set"})) == [
         ("STRUCTURE", 'requests["0"].routing_indices[0][0][1]')
     ]
+
+
+def test_ids_have_no_distance_and_counters_have() -> None:
+    (token,) = compared(record(), record({"generated_tokens": [1, 9, 3]})).findings
+    assert (token.golden, token.current, token.error, token.allowed) == (2, 9, None, None)
+    (counter,) = compared(record(), record(counters={"step_count": 5})).findings
+    assert (counter.golden, counter.current, counter.error, counter.allowed) == (3, 5, 2.0, 0.0)
+    golden, current = record({"routing_indices": [[[1]]]}), record({"routing_indices": [[[3]]]})
+    (routing,) = compared(golden, current, rules({"routing_indices": "exact"})).findings
+    assert (routing.error, routing.allowed) == (None, None)
+
+
+def test_a_wrong_type_says_on_which_side() -> None:
+    (both,) = compared(record({"generated_tokens": None}), record({"generated_tokens": None})).findings
+    assert "both are null, not a list" in both.message
+    (one,) = compared(record({"generated_text": "x"}), record({"generated_text": 3})).findings
+    assert "golden is a string, current an integer" in one.message
+    assert found(record({"generated_text": 3}), record({"generated_text": "x"})) == [("STRUCTURE", TEXT)]
+
+
+@pytest.mark.parametrize(
+    ("golden", "current", "passes"),
+    [
+        (2.0, 2.4, True),
+        (2.0, 2.6, False),
+        (4, 4, True),
+        (4, 5, False),
+        (2**60, 2**60 + 1, False),
+        ("x", "x", True),
+        ("x", "y", False),
+        (None, None, True),
+        (True, True, True),
+        (True, False, False),
+        (4, 4.0, False),
+    ],
+)
+def test_an_unknown_field_may_have_a_tolerance_for_its_numbers(golden: Any, current: Any, passes: bool) -> None:
+    written = rules({"extra": {"atol": 0.5, "rtol": 0.0}})
+    assert (found(record({"extra": [golden]}), record({"extra": [current]}), written) == []) is passes

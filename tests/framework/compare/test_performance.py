@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.framework.compare.samples import found, record, rules
+from tests.framework.compare.samples import compared, found, record, rules
 
 WRITTEN = rules({"performance": {"*": {"ratio": [0.5, 2.0]}}}, inform=[])
 PATH = "performance.speed"
@@ -82,3 +82,17 @@ def test_figures_may_be_compared_by_tolerance() -> None:
     both = [record(performance={"speed": value}) for value in (10, 11.5)]
     assert found(both[0], both[1], written) == [("PERFORMANCE", PATH)]
     assert found(both[0], both[0], written) == []
+
+
+def test_a_finding_shows_the_sample_that_is_broken_and_how_far_a_ratio_is_out() -> None:
+    def finding(golden: Any, current: Any) -> Any:
+        (only,) = compared(
+            record(performance={"speed": golden}), record(performance={"speed": current}), WRITTEN
+        ).findings
+        return only
+
+    assert (finding(0.0, 3.0).golden, finding(0.0, 3.0).current) == (0.0, None)
+    assert (finding(3.0, 0.0).golden, finding(3.0, 0.0).current) == (None, 0.0)
+    assert finding(4.0, 1.0).error == 0.25
+    assert finding(4.0, 10.0).error == 0.5
+    assert "0.25 times golden" in finding(4.0, 1.0).message

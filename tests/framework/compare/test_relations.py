@@ -142,3 +142,33 @@ def test_the_schema_knows_every_kind() -> None:
     text = resources.files("framework.manifest").joinpath("manifest.schema.json").read_text("utf-8")
     item = json.loads(text)["properties"]["relations"]["items"]
     assert item["properties"]["kind"]["enum"] == list(RELATION_KINDS)
+
+
+def test_findings_say_which_side_is_which() -> None:
+    def messages(this: Any, other: Any) -> list[tuple[str, Any, Any]]:
+        findings = check_relation(Relation("async_equals_legacy", "other"), this, other, parse_rules(RULES))
+        return [(finding.message, finding.golden, finding.current) for finding in findings]
+
+    assert messages(record({"generated_tokens": [1, 9, 3]}), record()) == [
+        ("golden is other: golden 2, current 9", 2, 9),
+    ]
+    both = record(requests={"0": REQUEST, "1": OTHER})
+    gap = record(requests={"0": REQUEST, "1": without(OTHER, "generated_text")})
+    assert messages(gap, both) == [("golden is other: missing in current", "xy", None)]
+    assert messages(both, gap) == [("golden is other: missing in golden", None, "xy")]
+    assert messages(record(), both) == [("other has this request, and here none has the same id", None, None)]
+    assert messages(both, record()) == [("other has no request with the same id", None, None)]
+    assert messages({}, record()) == [("no requests to compare: this record has none", None, None)]
+    assert messages(record(), {}) == [("no requests to compare: other has none", None, None)]
+
+
+def test_one_side_that_is_no_list_has_no_common_beginning() -> None:
+    changed = record({"generated_tokens": None})
+    assert found("same_prefix_as", changed, record()) == ['requests["0"].generated_tokens']
+    assert found("same_prefix_as", record(), changed) == ['requests["0"].generated_tokens']
+
+
+def test_as_many_requests_on_both_sides_report_an_odd_one_once() -> None:
+    this = record(requests={"0": REQUEST, "1": OTHER})
+    other = record(requests={"0": REQUEST, "1": OTHER | {"prompt_tokens": [8]}})
+    assert found("alone_equals_batched", this, other) == ['requests["1"]']

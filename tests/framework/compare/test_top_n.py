@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.framework.compare.samples import found, record, rules
+from tests.framework.compare.samples import compared, found, record, rules
 
 PATH = 'requests["0"].top_n_logprobs'
 WRITTEN = rules({"top_n_logprobs": {"atol": 0.01, "rtol": 0.0}})
@@ -62,3 +62,17 @@ def test_what_is_no_list_is_structure(broken: Any) -> None:
 def test_a_token_id_twice_on_both_sides_is_structure() -> None:
     twice = [candidates((5, -0.5), (5, -0.5))]
     assert judged(twice, twice) == [("STRUCTURE", "[0]")]
+
+
+def test_a_token_id_twice_on_one_side_is_found() -> None:
+    twice = [candidates((5, -0.5), (5, -0.5))]
+    assert judged(twice, [candidates((5, -0.5), (7, -0.5))]) == [("STRUCTURE", "[0]")]
+
+
+def test_the_finding_names_the_token_that_came_instead() -> None:
+    golden, current = (
+        record({"top_n_logprobs": GOLDEN}),
+        record({"top_n_logprobs": [GOLDEN[0], candidates((1, -0.1), (9, -3.0))]}),
+    )
+    (finding,) = compared(golden, current, WRITTEN).findings
+    assert (finding.golden, finding.current) == (2, 9)

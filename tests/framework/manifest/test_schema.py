@@ -162,7 +162,7 @@ values = st.sampled_from(
         {},
         {"x": 1},
     ]
-)
+).map(copy.deepcopy)
 
 
 def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
