@@ -80,8 +80,8 @@ def collect_drift(
 ) -> tuple[Drift, ...]:
     """Return every changed default once.
 
-    `entries` are fixture entries of the `golden.run/1` document; `pinned` holds, for every fixture that was selected,
-    the settings that its manifest pins.
+    `entries` are fixture entries of the `golden.run/1` document; `pinned` holds, for every fixture, the settings that
+    its manifest pins.
     """
     reached: dict[tuple[str, str, str], list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for entry in entries:

@@ -81,6 +81,8 @@ def load_manifest(path: Path, *, fixtures_root: Path) -> Fixture:
     workload = read_workload(document, folder=path.parent, repository=fixtures_root.parent)
     engine = value.get("engine", {})
     ranks = value.get("ranks", 1)
+    witnesses = tuple(_witnesses(document))
+    relations = tuple(Relation(item["kind"], item["with"]) for item in value.get("relations", ()))
     return Fixture(
         name=value["name"],
         path=path,
@@ -91,12 +93,20 @@ def load_manifest(path: Path, *, fixtures_root: Path) -> Fixture:
         rules=rules,
         tags=tuple(value.get("tags", ())),
         ranks=ranks,
-        witnesses=tuple(_witnesses(document)),
-        relations=tuple(Relation(item["kind"], item["with"]) for item in value.get("relations", ())),
+        witnesses=witnesses,
+        relations=relations,
         platforms=tuple(value.get("platforms", ("cpu",))),
         time_limit_s=float(value.get("time_limit_s", 120)),
         owner=value.get("owner", ""),
-        manifest_sha256=manifest_sha256(model=value["model"], engine=engine, ranks=ranks, workload=workload),
+        manifest_sha256=manifest_sha256(
+            model=value["model"],
+            engine=engine,
+            ranks=ranks,
+            workload=workload,
+            rules=rules,
+            witnesses=witnesses,
+            relations=relations,
+        ),
         lines=lines,
     )
 

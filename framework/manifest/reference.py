@@ -27,7 +27,8 @@ assert rule that matches nothing. A name is a per-request field (`generated_toke
 `section.name`, which beats the section. `prompt_tokens` is always compared exactly; {", ".join(INFORMED_BY_DEFAULT)}
 are not judged unless an assert rule names them.
 
-A golden becomes stale when `model`, `engine`, `ranks` or `workload` change in meaning. Other keys can be edited freely.
+A golden becomes stale when what is run (`model`, `engine`, `ranks`, `workload`) or what it was proven against
+(`assert`, `inform`, `ignore`, `witness`, `relations`) changes in meaning. The other keys can be edited freely.
 """
 
 

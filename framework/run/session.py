@@ -92,7 +92,7 @@ class Session:
                     del waiting[name]
                     settle(self.judge(*ready))
         ordered = tuple(outcomes[fixture.name] for fixture in selected)
-        return report_on(ordered, selected)
+        return report_on(ordered, self.fixtures.values())
 
     def run_one(self, fixture: Fixture) -> Outcome:
         """Run one fixture and judge it at once, related to records of this session or else to goldens."""
@@ -167,10 +167,13 @@ class Session:
         return prepared.document if isinstance(prepared, Golden) else None
 
 
-def report_on(outcomes: Sequence[Outcome], selected: Iterable[Fixture]) -> Report:
-    """Return the report that outcomes add up to, with every changed default said once."""
+def report_on(outcomes: Sequence[Outcome], fixtures: Iterable[Fixture]) -> Report:
+    """Return the report that outcomes add up to, with every changed default said once.
+
+    `fixtures` are all of the workspace: who pins a setting is said of those too that were not selected.
+    """
     entries = [outcome.as_json() for outcome in outcomes]
-    return Report(tuple(outcomes), collect_drift(entries, {fixture.name: fixture.engine for fixture in selected}))
+    return Report(tuple(outcomes), collect_drift(entries, {fixture.name: fixture.engine for fixture in fixtures}))
 
 
 def partner_of(fixture: Fixture) -> str | None:

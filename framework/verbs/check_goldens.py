@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         for fixture in opened.selected
         for outcome in _check(opened, fixture, [arguments.platform] if arguments.platform else fixture.platforms)
     )
-    report = report_on(outcomes, opened.selected)
+    report = report_on(outcomes, opened.fixtures.values())
     if arguments.json:
         print_json(report_document(report, CHECK_SCHEMA))
     else:
