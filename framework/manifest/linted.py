@@ -10,6 +10,7 @@ from typing import Any
 
 from framework.manifest.fixture import Fixture
 from framework.manifest.load import source_name
+from framework.manifest.suggest import as_sentence
 from framework.run.adapter import SettingDescription
 
 
@@ -32,7 +33,7 @@ class LintProblem:
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.path}: {self.message}. {self.way_out}."
+        return f"{self.file}:{self.line}: {self.path}: {self.message}. {as_sentence(self.way_out)}"
 
 
 @dataclass(frozen=True, slots=True)

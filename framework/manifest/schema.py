@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, Final
 
 from framework.manifest.strict_yaml import Place, dotted
-from framework.manifest.suggest import did_you_mean
+from framework.manifest.suggest import as_sentence, did_you_mean
 
 Schema = Mapping[str, Any]
 
@@ -55,8 +55,7 @@ class Violation:
         """Return what is wrong, with its place and the way out."""
         name = dotted(self.place)
         about = f"{name}: " if self.at_key else f"{name} " if name else ""
-        end = "" if self.way_out.endswith(("?", ".")) else "."
-        return f"{about}{self.message}. {self.way_out}{end}"
+        return f"{about}{self.message}. {as_sentence(self.way_out)}"
 
 
 @functools.cache

@@ -8,6 +8,11 @@ from collections.abc import Iterable
 _LONGEST_NAME = 100
 
 
+def as_sentence(text: str) -> str:
+    """Return the text with a full stop, unless it ends as a sentence already."""
+    return text if text.endswith(("?", ".")) else f"{text}."
+
+
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Return `Did you mean "x"?` for the valid name nearest to `name`, or all of a few, or nothing."""
     names = sorted(set(valid))
