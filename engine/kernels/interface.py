@@ -61,7 +61,7 @@ class AttentionStep(Protocol):
             q: `(rows, num_query_heads, head_dim)`.
 
         Returns:
-            `(rows, num_query_heads * head_dim)` in the dtype of `q`; rows of padding are zero.
+            `(rows, num_query_heads * head_dim)` in the dtype of `q`; rows of padding hold anything finite.
         """
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engine.kernels.cache import KV_TILE
 from engine.kernels.interface import QuerySpan
+from engine.numerics.gemm import ROW_MULTIPLE
 
 QUERY_TILES = (64, 16, 1)
 """Query tokens an item may have room for."""
@@ -16,6 +17,19 @@ _GROUP_BUDGET = 1 << 22
 
 _WASTE_BUDGET = 1 << 17
 """Numbers a group may compute in vain for its shorter items; more than this costs more than another group."""
+
+
+def padded_share(room: int, share: int) -> int:
+    """Places a query token gets for the `share` query heads of one key/value head.
+
+    So many that an item's places, `room * padded_share`, are a multiple of `ROW_MULTIPLE`.
+    """
+    return share if room % ROW_MULTIPLE == 0 else -(-share // ROW_MULTIPLE) * ROW_MULTIPLE
+
+
+def row_counts(share: int) -> tuple[int, ...]:
+    """The numbers of rows that attention's products are run with."""
+    return tuple(room * padded_share(room, share) for room in QUERY_TILES)
 
 
 @dataclass(frozen=True, slots=True)

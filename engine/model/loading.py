@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.kernels import KV_TILE
 from engine.kernels.tiled import TiledAttention
+from engine.kernels.tiling import row_counts
 from engine.model.decoder import Decoder, Layer
 from engine.model.families import ModelShape, read_shape
 from engine.model.gqa import GroupedQueryAttention
@@ -76,8 +77,13 @@ class _Loader:
             ),
             attention=TiledAttention(
                 num_query_heads=shape.num_query_heads,
-                scale=shape.head_dim**-0.5,
-                strategy=batch_strategy(shape.head_dim, KV_TILE, self._device),
+                scale=torch.tensor(shape.head_dim**-0.5, device=self._device),
+                strategy=batch_strategy(
+                    head_dim=shape.head_dim,
+                    kv_tile=KV_TILE,
+                    row_counts=row_counts(shape.num_query_heads // shape.num_kv_heads),
+                    device=self._device,
+                ),
             ),
         )
 

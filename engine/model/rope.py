@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.numerics.gemm import one_thread
+from engine.numerics.threads import one_thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,14 @@ from engine.numerics.gemm import (
     first_difference,
     linear,
     probe_rows,
-    thread_count,
 )
-from engine.numerics.rowwise import rms_norm, silu
+from engine.numerics.rowwise import exp_, rms_norm, silu
+from engine.numerics.threads import thread_count
 
 if TYPE_CHECKING:
     from engine.model.decoder import Decoder
 
-_ROW_COUNTS = (ROW_BUCKETS[0], 24, ROW_BUCKETS[-1])
+_ROW_COUNTS = (ROW_BUCKETS[0], 24, 96, ROW_BUCKETS[-1])
 _BLOCK_SIZE_TOKENS = 16
 _CHUNKS = (1, 2, 61, 17)
 _DECODED = 3
@@ -84,9 +84,13 @@ def _check_product(weight: LinearWeight) -> str:
     def product(rows: Tensor) -> Tensor:
         return linear(rows, weight)
 
-    probe = probe_rows(weight.matrix.shape[1], weight.matrix.dtype, weight.matrix.device)
-    _require(weight.name, first_difference(product, probe, _ROW_COUNTS))
+    probe = probe_rows(ROW_BUCKETS[-1], weight.matrix.shape[0], weight.matrix.dtype, weight.matrix.device)
+    _require(weight.name, first_difference(product, probe, _ROW_COUNTS, _thread_counts()))
     return weight.name
+
+
+def _thread_counts() -> set[int]:
+    return {1, torch.get_num_threads()}
 
 
 def _rowwise_cases(decoder: Decoder) -> Iterable[tuple[str, Callable[[Tensor], Tensor], int]]:
@@ -105,8 +109,12 @@ def _rowwise_cases(decoder: Decoder) -> Iterable[tuple[str, Callable[[Tensor], T
     yield "rms_norm", norm, shape.hidden_size
     yield "silu", activation, shape.intermediate_size
     yield "log_softmax", log_softmax, shape.vocab_size
-    yield "exp", torch.exp, KV_TILE
+    yield "exp", _exp, KV_TILE
     yield "sum", _row_sum, KV_TILE
+
+
+def _exp(rows: Tensor) -> Tensor:
+    return exp_(rows.clone())
 
 
 def _row_sum(rows: Tensor) -> Tensor:
@@ -114,9 +122,9 @@ def _row_sum(rows: Tensor) -> Tensor:
 
 
 def _check_rowwise(name: str, function: Callable[[Tensor], Tensor], width: int) -> str:
-    probe = probe_rows(width, torch.float32, torch.device("cpu"))
+    probe = probe_rows(ROW_BUCKETS[-1], width, torch.float32, torch.device("cpu"))
     case = f"{name} over {width}"
-    _require(case, first_difference(function, probe, ROW_BUCKETS))
+    _require(case, first_difference(function, probe, _ROW_COUNTS, _thread_counts()))
     return case
 
 

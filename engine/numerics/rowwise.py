@@ -7,13 +7,23 @@ roundings everywhere; `exp` and `log` are not, and `self_check` looks at them.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
+
+from engine.numerics.threads import run
+
+_SINGLE_THREAD_EXPONENTIALS = 1 << 17
+
+
+def exp_(x: Tensor) -> Tensor:
+    """`exp`, in place, of contiguous fp32 numbers."""
+    return run(torch.exp_, x, is_small=x.numel() <= _SINGLE_THREAD_EXPONENTIALS)
 
 
 def silu(x: Tensor) -> Tensor:
     """`x / (1 + exp(-x))`, computed in fp32 and rounded once to the dtype of `x`."""
     wide = x.float()
-    return (wide / wide.neg().exp_().add_(1.0)).to(x.dtype)
+    return (wide / exp_(wide.neg()).add_(1.0)).to(x.dtype)
 
 
 def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
@@ -25,5 +35,5 @@ def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         epsilon: added to the mean square.
     """
     wide = x.float()
-    scale = wide.square().mean(-1, keepdim=True).add_(epsilon).sqrt_().reciprocal_()
+    scale = wide.square().mean(-1, keepdim=True).add_(epsilon).rsqrt_()
     return (wide * scale).to(x.dtype).mul_(weight)

@@ -37,7 +37,7 @@ from engine.numerics.gemm import (
     probe_rows,
 )
 from engine.numerics.rowwise import rms_norm, silu
-from engine.numerics.threads import thread_count
+from engine.numerics.threads import run, thread_count
 from tests.engine.model.checkpoints import write_checkpoint
 from tests.engine.model.driving import PagedDecoder, prefill, random_ids
 
@@ -130,7 +130,7 @@ def test_the_proven_strategy_gives_the_bits_of_the_definition() -> None:
     assert torch.equal(linear(x, prepared), linear(x, proven))
     assert prepared.strategy is Strategy.SERIAL_TILES
     a, b = torch.randn(6, 20, KV_TILE, generator=generator), torch.randn(6, KV_TILE, 16, generator=generator)
-    proven_batch = batch_strategy(16, KV_TILE, CPU)
+    proven_batch = batch_strategy(head_dim=16, kv_tile=KV_TILE, row_counts=(20,), device=CPU)
     assert torch.equal(batched_matmul(a, b, Strategy.SERIAL_TILES), batched_matmul(a, b, proven_batch))
 
 
@@ -147,7 +147,10 @@ def test_only_a_product_that_does_not_depend_on_its_rows_is_run_in_buckets(
     change: Callable[[Function], Function], strategy: Strategy
 ) -> None:
     with thread_count(2):
-        assert choose_strategy(change(lambda rows: rows * 3), probe_rows(32, torch.float32, CPU)) is strategy
+        assert (
+            choose_strategy(change(lambda rows: rows * 3), probe_rows(256, 32, torch.float32, CPU), ROW_BUCKETS)
+            is strategy
+        )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,7 @@ def test_the_stricter_strategy_makes_such_a_product_invariant(
     change: Callable[[Function], Function], strategy: Strategy
 ) -> None:
     product = change(lambda rows: rows * 3)
-    x = probe_rows(32, torch.float32, CPU)
+    x = probe_rows(256, 32, torch.float32, CPU)
     with thread_count(2):
         assert torch.equal(by_rows(product, x, strategy), x * 3)
         assert torch.equal(by_rows(product, x[7:11], strategy), by_rows(product, x, strategy)[7:11])
@@ -213,6 +216,13 @@ def test_the_check_fails_where_threads_change_a_bit(model_dir: Path, monkeypatch
     monkeypatch.setattr(torch, "log_softmax", depending_on_threads(torch.log_softmax))
     with pytest.raises(NumericsError, match=r"log_softmax over 259: .*4 rows on 2 threads"):
         self_check(decoder, num_threads=2)
+
+
+@pytest.mark.parametrize(("is_small", "threads"), [(True, 1), (False, 3)])
+def test_only_small_operations_are_kept_on_one_thread(is_small: bool, threads: int) -> None:
+    with thread_count(3):
+        assert int(run(lambda: torch.tensor(torch.get_num_threads()), is_small=is_small)) == threads
+        assert torch.get_num_threads() == 3
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])

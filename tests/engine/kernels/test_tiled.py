@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engine.kernels import KV_TILE, AttentionMetadata, PagedKVCache, QuerySpan
 from engine.kernels.tiled import TiledAttention
+from engine.kernels.tiling import row_counts
 from engine.numerics import Strategy
 from engine.numerics.gemm import batch_strategy
 
@@ -109,7 +110,8 @@ def test_pages_give_what_the_textbook_gives(query_heads: int, kv_heads: int, cas
 def test_block_size_and_proven_strategy_do_not_change_a_bit(case: str, block_size: int) -> None:
     run = partial(attend, CASES[case], query_heads=6, kv_heads=2, dtype=torch.float32)
     reference, _ = run(block_size=16, strategy=Strategy.SERIAL_TILES)
-    actual, _ = run(block_size=block_size, strategy=batch_strategy(HEAD_DIM, KV_TILE, torch.device("cpu")))
+    proven = batch_strategy(head_dim=HEAD_DIM, kv_tile=KV_TILE, row_counts=row_counts(3), device=torch.device("cpu"))
+    actual, _ = run(block_size=block_size, strategy=proven)
     assert torch.equal(actual, reference)
 
 

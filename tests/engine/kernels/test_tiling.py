@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.kernels import KV_TILE, QuerySpan
-from engine.kernels.tiling import _GROUP_BUDGET, _WASTE_BUDGET, QUERY_TILES, group_items
+from engine.kernels.tiling import _GROUP_BUDGET, _WASTE_BUDGET, QUERY_TILES, group_items, row_counts
 
 HEADS = 4
 NUMBERS_PER_KEY = 64
@@ -55,3 +55,8 @@ def test_long_sequences_get_smaller_query_tiles() -> None:
 def test_decoding_rows_of_like_lengths_share_a_group() -> None:
     rows = [QuerySpan(index, 1, 200 + index % 7) for index in range(32)]
     assert len(list(group_items(rows, numbers_per_key=NUMBERS_PER_KEY, query_heads=HEADS))) == 1
+
+
+def test_row_counts_cover_all_query_tiles_and_are_multiples_of_four() -> None:
+    assert row_counts(1) == (64, 16, 4)
+    assert row_counts(5) == (320, 80, 8)
