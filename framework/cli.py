@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INTERRUPTED = 130
+_BROKEN_PIPE = 141
 _HELP_EPILOG = """exit codes: 0 good, 1 regression, 2 usage, 10 manifest, lint or malformed rules, 11 engine crash
 or time limit, 12 golden missing, stale, unreadable or its seal broken, 13 nothing selected or all skipped"""
 
@@ -37,22 +38,25 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    code = _BROKEN_PIPE  # stands if the reader of our output left before there was a verdict
     try:
         code = int(run(given))
         sys.stdout.flush()
     except KeyboardInterrupt:
         log("golden: interrupted")
         code = _INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has enough of it
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = int(ExitCode.GOOD)
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> ExitCode:
     """Run one verb and return its exit code; what a user did wrong is printed, never raised."""
     try:
-        parsed = _parser().parse_args(arguments)
+        try:
+            parsed = _parser().parse_args(arguments)
+        except SystemExit:  # argparse has printed what `--help` asked for
+            return ExitCode.GOOD
         code = importlib.import_module(f"framework.verbs.{parsed.module}").run(parsed)
     except GoldenInferenceError as error:
         if "--json" in arguments:

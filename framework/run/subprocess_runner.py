@@ -79,7 +79,13 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=(requests_read, answers_write),
-            env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": _python_path(), **environment},
+            env={
+                "OMP_WAIT_POLICY": "passive",  # threads that spin while they wait take the cores of other workers
+                **os.environ,
+                "PYTHONHASHSEED": "0",
+                "PYTHONPATH": _python_path(),
+                **environment,
+            },
             start_new_session=True,
         )
         os.close(requests_read)

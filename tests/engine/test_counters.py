@@ -51,7 +51,7 @@ def counters_of(
     return loop.counters.as_dict()
 
 
-@pytest.mark.parametrize("shape", list(SHAPES), ids=str)
+@pytest.mark.parametrize("shape", list(SHAPES), ids=lambda shape: f"{shape[0]}-{len(shape[1])}x{shape[3]}-{shape[4]}")
 def test_a_workload_has_the_counters_that_a_production_engine_recorded(
     shape: tuple[str, tuple[int, ...], int | None, int, int, bool],
 ) -> None:

@@ -52,6 +52,13 @@ def run(workload: Workload, mode: Literal["async", "legacy"]) -> Run:
     return Run(loop, device, outputs)
 
 
+# Seed of the prompt, its length, new tokens, arrival step, whether it has a stop token, whether it ignores the end.
+REQUEST = st.tuples(
+    st.integers(0, 200), st.integers(0, 40), st.integers(0, 24), st.integers(0, 12), st.booleans(), st.booleans()
+)
+REQUESTS = st.lists(REQUEST, min_size=1, max_size=10)
+
+
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
     config = InferenceConfig(
@@ -64,16 +71,16 @@ def workloads(draw: st.DrawFn) -> Workload:
     requests = tuple(
         Request(
             request_id=str(index),
-            prompt_token_ids=tuple(draw(st.lists(st.integers(0, VOCAB_SIZE), max_size=40))),
+            prompt_token_ids=tuple((seed + place * place) % (VOCAB_SIZE + (seed == 0)) for place in range(length)),
             sampling=SamplingParams(
-                max_new_tokens=draw(st.integers(0, 24)),
-                stop_token_ids=frozenset(draw(st.sets(st.integers(0, VOCAB_SIZE - 1), max_size=2))),
-                ignore_eos=draw(st.booleans()),
-                logprobs=draw(st.booleans()),
+                max_new_tokens=new_tokens,
+                stop_token_ids=frozenset({seed % VOCAB_SIZE} if stops else ()),
+                ignore_eos=ignore_eos,
+                logprobs=index % 2 == 0,
             ),
-            arrival_step=draw(st.integers(0, 12)),
+            arrival_step=arrival_step,
         )
-        for index in range(draw(st.integers(1, 10)))
+        for index, (seed, length, new_tokens, arrival_step, stops, ignore_eos) in enumerate(draw(REQUESTS))
     )
     calls = draw(st.lists(st.integers(0, 40), max_size=3, unique=True))
     return Workload(config, requests, {call: str(draw(st.integers(0, len(requests) - 1))) for call in calls})

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from framework.plugin import root_of_manifest
 from tests.framework.toy_root import REPOSITORY, ToyRoot, make_toy_root
+
+INSTALLED = any(entry.value == "framework.plugin" for entry in entry_points(group="pytest11"))
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,8 @@ def toy(recorded: ToyRoot, tmp_path: Path, pytester: pytest.Pytester, monkeypatc
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_subprocess("-p", "framework.plugin", "-p", "no:cacheprovider", *arguments, timeout=60)
+    plugin = () if INSTALLED else ("-p", "framework.plugin")
+    return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", *arguments, timeout=60)
 
 
 def test_every_manifest_is_an_item_and_passes(toy: ToyRoot, pytester: pytest.Pytester) -> None:
