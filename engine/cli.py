@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 REQUEST_FAILED = 1
 USAGE_ERROR = 2
+BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _generate(arguments, config_from_flags(arguments))
     except ConfigError as error:
         return _refuse(error)
+    except BrokenPipeError:  # whoever read the text has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
 
 
 def _generate(arguments: argparse.Namespace, config: InferenceConfig) -> int:
@@ -49,7 +54,7 @@ def _generate(arguments: argparse.Namespace, config: InferenceConfig) -> int:
     ]
     outputs = _stream(engine, requests, arguments.prompt)
     engine.close()
-    print(f"\n{engine.timing.summary()}")
+    print(f"\n{engine.timing.summary()}", flush=True)
     return REQUEST_FAILED if any(output.finish_reason is FinishReason.ERROR for output in outputs) else 0
 
 
@@ -80,13 +85,23 @@ def _refuse(error: Exception) -> int:
     return USAGE_ERROR
 
 
+def _text(argument: str) -> str:
+    try:
+        argument.encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not UTF-8; give the prompt as UTF-8 text") from error
+    return argument
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m engine", description=__doc__, allow_abbrev=False)
     generate = parser.add_subparsers(required=True, metavar="COMMAND").add_parser(
         "generate", help="generate from prompts", allow_abbrev=False
     )
     generate.add_argument("--model", type=Path, required=True, metavar="DIR", help="model in Hugging Face layout")
-    generate.add_argument("--prompt", action="append", required=True, metavar="TEXT", help="may be given several times")
+    generate.add_argument(
+        "--prompt", type=_text, action="append", required=True, metavar="TEXT", help="may be given several times"
+    )
     generate.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="default: 64")
     generate.add_argument(
         "--stop-token-id", type=int, action="append", default=[], metavar="ID", help="ends a request; may be repeated"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+_LONGEST_SHOWN = 40
 FLAG_PREFIX = "--inference-dynamic-batching-"
 
 
@@ -30,6 +31,7 @@ class Setting:
     help: str
     choices: tuple[Any, ...] = ()
     minimum: int | None = None
+    maximum: int | None = None
     power_of_two: bool = False
     optional: bool = False
     short_flag: str | None = None
@@ -60,8 +62,25 @@ class Setting:
             )
         if self.minimum is not None and isinstance(value, int | float) and value < self.minimum:
             raise ConfigError(f"setting {self.name}: {value!r} is below its minimum {self.minimum}")
+        if self.maximum is not None and isinstance(value, int | float) and value > self.maximum:
+            raise ConfigError(f"setting {self.name}: {value!r} is above its maximum {self.maximum}")
         if self.power_of_two and isinstance(value, int) and value & (value - 1):
             raise ConfigError(f"setting {self.name}: {value!r} is not a power of two; take {1 << value.bit_length()}")
+
+    def read(self, text: str) -> Any:
+        """Return the value that a plain text, on the command line or in a set-up file, stands for, checked."""
+        if self.optional and text == "null":
+            return None
+        words = {"true": True, "false": False}
+        readers: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": words.__getitem__, "str": str}
+        try:
+            value = readers[self.kind](text)
+        except (ValueError, KeyError):
+            takes = {"int": "a whole number", "float": "a number", "bool": "true or false"}[self.kind]
+            shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+            raise ConfigError(f"setting {self.name}: {shown!r} is not {takes}") from None
+        self.check(value)
+        return value
 
 
 def _setting(default: Any, text: str, **constraints: Any) -> Any:
@@ -77,22 +96,33 @@ class InferenceConfig:
         "async",
         "async launches a step before the previous one is resolved; legacy resolves each step before it plans the next",
     )
-    max_tokens: int = _setting(16384, "token budget of one step, prefill and decode together", minimum=2)
-    max_requests: int = _setting(256, "row budget: requests that hold a slot at the same time", minimum=1)
+    max_tokens: int = _setting(
+        16384, "token budget of one step, prefill and decode together", minimum=2, maximum=1 << 24
+    )
+    max_requests: int = _setting(
+        256, "row budget: requests that hold a slot at the same time", minimum=1, maximum=1 << 16
+    )
     max_sequence_length: int | None = _setting(
-        None, "longest prompt plus new tokens of a request; null takes the model's own limit", minimum=2
+        None,
+        "longest prompt plus new tokens of a request; null takes the model's own limit",
+        minimum=2,
+        maximum=1 << 24,
     )
     block_size_tokens: int = _setting(
-        16, "tokens in one block of the paged KV cache, a power of two", minimum=1, power_of_two=True
+        16, "tokens in one block of the paged KV cache, a power of two", minimum=1, maximum=1 << 12, power_of_two=True
     )
-    num_blocks: int = _setting(4096, "usable blocks of the paged KV cache", minimum=1)
+    num_blocks: int = _setting(4096, "usable blocks of the paged KV cache", minimum=1, maximum=1 << 22)
     enable_chunked_prefill: bool = _setting(
         default=False, text="split a prompt that does not fit the step's token budget over several steps"
     )
     dtype: Literal["fp32", "bf16"] = _setting("fp32", "type of weights, activations and KV cache", short_flag="--dtype")
     device: Literal["cpu", "cuda"] = _setting("cpu", "where the model runs", short_flag="--device")
     num_threads: int | None = _setting(
-        None, "threads of one CPU operation; null leaves torch's choice", minimum=1, short_flag="--num-threads"
+        None,
+        "threads of one CPU operation; null leaves torch's choice",
+        minimum=1,
+        maximum=256,
+        short_flag="--num-threads",
     )
 
     def __post_init__(self) -> None:
@@ -148,23 +178,42 @@ def did_you_mean(name: str, known: Mapping[str, Any]) -> str:
 def load_config_file(path: Path) -> dict[str, Any]:
     """Read a set-up file: YAML, one `setting: value` a line, by the names of `InferenceConfig`.
 
+    A plain value means what it means behind the setting's flag, so YAML's own idea of `010` or `no` plays no part.
+
     Raises:
-        ConfigError: if the file cannot be read, is no mapping, or has an unknown setting or a wrong value.
+        ConfigError: if the file cannot be read, is no mapping, or has an unknown setting, one twice, or a wrong value.
     """
     import yaml  # noqa: PLC0415 - only a set-up file needs it
 
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except OSError as error:
         raise ConfigError(f"set-up file {path}: {error.strerror}; give --config a file that can be read") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"set-up file {path}: not valid YAML: {error}") from error
-    if values is None:
+    if root is None:
         return {}
-    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+    if not isinstance(root, yaml.MappingNode):
         raise ConfigError(f"set-up file {path}: expected one 'setting: value' a line")
-    try:
-        InferenceConfig.from_mapping(values)
-    except ConfigError as error:
-        raise ConfigError(f"set-up file {path}: {error}") from error
+    values: dict[str, Any] = {}
+    for key, node in root.value:
+        where = f"set-up file {path}:{key.start_mark.line + 1}"
+        if not isinstance(key, yaml.ScalarNode) or not isinstance(node, yaml.ScalarNode):
+            raise ConfigError(f"{where}: expected one 'setting: value' a line")
+        if key.value in values:
+            raise ConfigError(f"{where}: setting {key.value} stands here for the second time; keep one")
+        values[key.value] = _read_entry(key.value, node.value, quoted=node.style is not None, where=where)
     return values
+
+
+def _read_entry(name: str, text: str, *, quoted: bool, where: str) -> Any:
+    known = settings()
+    if name not in known:
+        raise ConfigError(f"{where}: unknown setting {name!r}{did_you_mean(name, known)}")
+    try:
+        if not quoted:
+            return known[name].read(text)
+        known[name].check(text)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
+    return text

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from engine.batch import Batch, build_batch
-from engine.config import InferenceConfig
+from engine.config import ConfigError, InferenceConfig
 from engine.kernels import PagedKVCache
 from engine.model import Decoder
 from engine.numerics import pad_rows
@@ -42,16 +42,14 @@ class Runner:
     """Owns the KV cache, the latest token of every slot, and the thread that computes."""
 
     def __init__(self, decoder: Decoder, config: InferenceConfig) -> None:
-        """Allocate the cache of `config.num_blocks` blocks and the dummy block."""
+        """Allocate the cache of `config.num_blocks` blocks and the dummy block.
+
+        Raises:
+            ConfigError: if the cache does not fit the device's memory.
+        """
         self._decoder = decoder
         self._block_size = config.block_size_tokens
-        self._cache = PagedKVCache(
-            decoder.shape,
-            num_blocks=config.num_blocks + 1,
-            block_size_tokens=config.block_size_tokens,
-            dtype=decoder.dtype,
-            device=decoder.device,
-        )
+        self._cache = _allocate_cache(decoder, config)
         self._last_token = torch.zeros(config.max_requests, dtype=torch.int64, device=decoder.device)
         self._worker = ThreadPoolExecutor(1, "engine-runner", initializer=_set_threads, initargs=(config.num_threads,))
 
@@ -77,6 +75,22 @@ class Runner:
     def _with_device_tokens(self, batch: Batch) -> Tensor:
         latest = self._last_token.index_select(0, batch.device_token_slots)
         return batch.token_ids.index_copy(0, batch.device_token_places, latest)
+
+
+def _allocate_cache(decoder: Decoder, config: InferenceConfig) -> PagedKVCache:
+    try:
+        return PagedKVCache(
+            decoder.shape,
+            num_blocks=config.num_blocks + 1,
+            block_size_tokens=config.block_size_tokens,
+            dtype=decoder.dtype,
+            device=decoder.device,
+        )
+    except RuntimeError as error:  # torch's allocators raise nothing more precise on a CPU
+        raise ConfigError(
+            f"settings num_blocks and block_size_tokens: a KV cache of {config.num_blocks} blocks of "
+            f"{config.block_size_tokens} tokens does not fit the memory of {decoder.device}; take fewer blocks"
+        ) from error
 
 
 def _set_threads(num_threads: int | None) -> None:

@@ -41,22 +41,9 @@ def config_from_flags(arguments: argparse.Namespace) -> InferenceConfig:
 
 def _reader(setting: Setting) -> Callable[[str], Any]:
     def read(text: str) -> Any:
-        if setting.optional and text == "null":
-            return None
-        readers: dict[str, Callable[[str], Any]] = {"int": int, "bool": _read_bool, "str": str}
         try:
-            value = readers[setting.kind](text)
-            setting.check(value)
+            return setting.read(text)
         except ConfigError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(f"setting {setting.name}: {text!r} is no {setting.kind}") from error
-        return value
 
     return read
-
-
-def _read_bool(text: str) -> bool:
-    if text not in {"true", "false"}:
-        raise ValueError(text)
-    return text == "true"

@@ -11,6 +11,9 @@ from typing import Any, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
 
+_LARGEST_SIZE = 1 << 24
+_LARGEST_NUMBER = 1e30
+
 
 class ModelError(ValueError):
     """A model directory cannot be used; the message says which file, which setting, why, and the way out."""
@@ -166,11 +169,16 @@ def read_json_object(path: Path) -> JsonObject:
         value = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ModelError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: cannot be read: {error}") from error
     if not isinstance(value, dict):
         raise ModelError(f"{path}: the top level must be an object")
     return value
+
+
+def is_positive_number(value: object) -> bool:
+    """Whether a JSON value is a number that is finite and above zero."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _LARGEST_NUMBER
 
 
 def _projection(name: str, rows: int, columns: int, *, bias: bool) -> dict[str, tuple[int, ...]]:
@@ -200,13 +208,13 @@ class _Config:
         value = self.values.get(key)
         if value is None and default is not None:
             return default
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.error(key, "must be a positive integer")
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _LARGEST_SIZE:
+            raise self.error(key, f"must be an integer from 1 to {_LARGEST_SIZE}")
         return value
 
     def number(self, key: str, *, default: float) -> float:
         value = self.values.get(key, default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+        if not is_positive_number(value):
             raise self.error(key, "must be a positive number")
         return float(value)
 
@@ -223,7 +231,8 @@ def _refuse_unsupported(config: _Config) -> None:
     for key, allowed in only.items():
         if config.values.get(key) not in allowed:
             raise config.error(key, f"is not supported; only {json.dumps(allowed[0])} is")
-    if set(config.values.get("layer_types") or ()) - {"full_attention"}:
+    layer_types = config.values.get("layer_types") or []
+    if not isinstance(layer_types, list) or any(kind != "full_attention" for kind in layer_types):
         raise config.error("layer_types", 'is not supported; only "full_attention" layers are')
     if config.values.get("partial_rotary_factor") not in (None, 1, 1.0):
         raise config.error("partial_rotary_factor", "is not supported; only 1.0 is")
@@ -242,7 +251,7 @@ def _rope_theta(config: _Config) -> float:
         if kind != "default" or rope.get("partial_rotary_factor", 1.0) != 1.0:
             raise config.error(key, 'is not supported; only rope_type "default" is')
         theta = rope.get("rope_theta", theta)
-    if not isinstance(theta, int | float) or isinstance(theta, bool) or theta <= 0:
+    if not is_positive_number(theta):
         raise config.error("rope_theta", f"must be a positive number, and is {theta!r}")
     return float(theta)
 

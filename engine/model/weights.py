@@ -53,13 +53,19 @@ class Checkpoint:
         self._files.close()
 
     def read(self, name: str) -> Tensor:
-        """Read one tensor, in the dtype of the file."""
+        """Read one tensor, in the dtype of the file.
+
+        Raises:
+            ModelError: it is of a kind that is not supported, or holds a number that is not finite.
+        """
         tensor: Tensor = self._readers[name].get_tensor(name)
         if tensor.dtype not in _READABLE:
             raise ModelError(
                 f"{self._model_dir}: tensor {name} is stored as {tensor.dtype}; supported are float32, float16 and "
                 "bfloat16 (quantised checkpoints are not)"
             )
+        if not torch.isfinite(tensor).all():
+            raise ModelError(f"{self._model_dir}: tensor {name} holds NaN or infinity; fetch or save the weights again")
         return tensor
 
     def _open(self, path: Path) -> None:
@@ -97,8 +103,15 @@ def _weight_files(model_dir: Path) -> list[Path]:
         weight_map = read_json_object(index).get("weight_map")
         if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
             raise ModelError(f"{index}: weight_map must map tensor names to file names")
-        files = [model_dir / name for name in sorted(set(weight_map.values()))]
-        absent = [path.name for path in files if not path.is_file()]
+        names = sorted(set(weight_map.values()))
+        elsewhere = [name for name in names if Path(name).name != name]
+        if elsewhere:
+            raise ModelError(
+                f"{index}: names files outside {model_dir}: {_some(elsewhere)}; shards lie beside the index"
+            )
+        files = [model_dir / name for name in names]
+        present = {path.name for path in model_dir.iterdir() if path.is_file()}
+        absent = [name for name in names if name not in present]
         if absent:
             raise ModelError(f"{index}: names files that are not in {model_dir}: {_some(absent)}; fetch them")
         return files

@@ -36,9 +36,9 @@ def test_the_help_shows_the_default_of_every_setting() -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--inference-dynamic-batching-max-tokens", "many"], "'many' is no int"),
+        (["--inference-dynamic-batching-max-tokens", "many"], "'many' is not a whole number"),
         (["--inference-dynamic-batching-max-tokens", "1"], "below its minimum 2"),
-        (["--inference-dynamic-batching-enable-chunked-prefill", "yes"], "'yes' is no bool"),
+        (["--inference-dynamic-batching-enable-chunked-prefill", "yes"], "'yes' is not true or false"),
         (["--inference-dynamic-batching-async-sched-mode", "sync"], "'sync' is not one of"),
     ],
 )

@@ -53,9 +53,9 @@ def test_the_generation_config_names_the_eos_ids_first(
     [
         ({"model_type": "gpt2"}, ['model_type = "gpt2"', "llama, qwen2, qwen3"]),
         ({"model_type": None}, ["model_type = null", "must be a string"]),
-        ({"hidden_size": None}, ["hidden_size = null", "positive integer"]),
-        ({"hidden_size": True}, ["hidden_size = true", "positive integer"]),
-        ({"num_hidden_layers": 0}, ["num_hidden_layers = 0", "positive integer"]),
+        ({"hidden_size": None}, ["hidden_size = null", "must be an integer from 1 to"]),
+        ({"hidden_size": True}, ["hidden_size = true", "must be an integer from 1 to"]),
+        ({"num_hidden_layers": 0}, ["num_hidden_layers = 0", "must be an integer from 1 to"]),
         ({"num_key_value_heads": 3}, ["num_key_value_heads = 3", "divide num_attention_heads = 4"]),
         ({"head_dim": 15}, ["head_dim = 15", "even"]),
         ({"rms_norm_eps": "small"}, ['rms_norm_eps = "small"', "positive number"]),
@@ -71,6 +71,12 @@ def test_the_generation_config_names_the_eos_ids_first(
         ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0}}, ["rope_parameters", "llama3"]),
         ({"rope_parameters": [1]}, ["rope_parameters", "object"]),
         ({"rope_theta": "big"}, ["rope_theta", "positive number", "'big'"]),
+        ({"rope_theta": float("inf")}, ["rope_theta", "positive number", "inf"]),
+        ({"rope_theta": float("nan")}, ["rope_theta", "positive number", "nan"]),
+        ({"rms_norm_eps": float("nan")}, ["rms_norm_eps", "positive number"]),
+        ({"max_position_embeddings": 10**12}, ["max_position_embeddings = 1000000000000", "must be an integer"]),
+        ({"layer_types": 5}, ["layer_types = 5", "full_attention"]),
+        ({"layer_types": [["x"]]}, ["layer_types", "full_attention"]),
         ({"eos_token_id": "</s>"}, ['eos_token_id = "</s>"', "token id"]),
     ],
 )
@@ -94,4 +100,11 @@ def test_a_missing_config_says_what_a_model_is(tmp_path: Path) -> None:
 def test_a_malformed_config_names_the_place(tmp_path: Path, text: str | bytes, words: str) -> None:
     (tmp_path / "config.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ModelError, match=words):
+        read_shape(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"hidden_size": ' + "9" * 5000 + "}", "", "{"])
+def test_a_config_that_is_no_json_to_be_read_is_one_error(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ModelError, match=r"config\.json"):
         read_shape(tmp_path)

@@ -123,3 +123,23 @@ def test_no_weights_says_what_was_looked_for(tmp_path: Path) -> None:
     write_config(tmp_path)
     with pytest.raises(ModelError, match=r"no weights; expected model\.safetensors or model\.safetensors\.index\.json"):
         open_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../other/model.safetensors", "/etc/hostname", "inner/a.safetensors", "x" * 300])
+def test_an_index_names_files_beside_it_and_no_others(tmp_path: Path, name: str) -> None:
+    write_config(tmp_path)
+    (tmp_path / "inner").mkdir()
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"model.norm.weight": name}}), encoding="utf-8")
+    with pytest.raises(ModelError, match=r"index\.json: names files (outside|that are not in)"):
+        open_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path, number: float) -> None:
+    write_config(tmp_path)
+    tensors = random_tensors(tmp_path)
+    tensors["model.norm.weight"][0] = number
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match=r"tensor model\.norm\.weight holds NaN or infinity"):
+        load_decoder(tmp_path, dtype=torch.float32, device=torch.device("cpu"))
