@@ -7,6 +7,7 @@ can be launched before the previous one's samples are known to the host.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -78,19 +79,29 @@ class Runner:
 
 
 def _allocate_cache(decoder: Decoder, config: InferenceConfig) -> PagedKVCache:
-    try:
-        return PagedKVCache(
-            decoder.shape,
-            num_blocks=config.num_blocks + 1,
-            block_size_tokens=config.block_size_tokens,
-            dtype=decoder.dtype,
-            device=decoder.device,
-        )
-    except RuntimeError as error:  # torch's allocators raise nothing more precise on a CPU
+    """Allocate the cache, having looked whether it fits: an allocator may promise memory that is not there."""
+    shape, num_blocks = decoder.shape, config.num_blocks + 1
+    numbers = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim * num_blocks * config.block_size_tokens
+    needed, there = numbers * decoder.dtype.itemsize, _memory_bytes(decoder.device)
+    if needed > there:
         raise ConfigError(
             f"settings num_blocks and block_size_tokens: a KV cache of {config.num_blocks} blocks of "
-            f"{config.block_size_tokens} tokens does not fit the memory of {decoder.device}; take fewer blocks"
-        ) from error
+            f"{config.block_size_tokens} tokens takes {needed / 1e9:.1f} GB, but {decoder.device} has "
+            f"{there / 1e9:.1f} GB; take fewer blocks"
+        )
+    return PagedKVCache(
+        shape,
+        num_blocks=num_blocks,
+        block_size_tokens=config.block_size_tokens,
+        dtype=decoder.dtype,
+        device=decoder.device,
+    )
+
+
+def _memory_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _set_threads(num_threads: int | None) -> None:

@@ -68,7 +68,7 @@ def self_check(decoder: Decoder, *, num_threads: int | None = None) -> SelfCheck
         weights = {weight.name: weight for weight in decoder.weights()}
         operations = [
             *(_check_product(weight) for weight in weights.values()),
-            *(_check_rowwise(*case) for case in _rowwise_cases(decoder)),
+            *(_check_rowwise(*case, decoder.device) for case in _rowwise_cases(decoder)),
             _check_sequence(decoder),
         ]
     return SelfCheck(tuple(operations), product_strategies(decoder), threads)
@@ -121,8 +121,8 @@ def _row_sum(rows: Tensor) -> Tensor:
     return rows.sum(-1, keepdim=True)
 
 
-def _check_rowwise(name: str, function: Callable[[Tensor], Tensor], width: int) -> str:
-    probe = probe_rows(ROW_BUCKETS[-1], width, torch.float32, torch.device("cpu"))
+def _check_rowwise(name: str, function: Callable[[Tensor], Tensor], width: int, device: torch.device) -> str:
+    probe = probe_rows(ROW_BUCKETS[-1], width, torch.float32, device)
     case = f"{name} over {width}"
     _require(case, first_difference(function, probe, _ROW_COUNTS, _thread_counts()))
     return case
