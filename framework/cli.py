@@ -10,19 +10,20 @@ import argparse
 import importlib
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from framework.errors import ExitCode, GoldenInferenceError, UsageError
-from framework.report.streams import log, print_json
+from framework.errors import ExitCode, GoldenInferenceError, UsageError, internal_error
+from framework.report.streams import flush_out, log, prepare_streams, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INTERRUPTED = 130
-_BROKEN_PIPE = 141
-_HELP_EPILOG = """exit codes: 0 good, 1 regression, 2 usage, 10 manifest, lint or malformed rules, 11 engine crash
-or time limit, 12 golden missing, stale, unreadable or its seal broken, 13 nothing selected or all skipped"""
+_HELP_EPILOG = """exit codes: 0 good, 1 regression, 2 usage, 10 manifest, lint or malformed rules, 11 engine crash,
+time limit or a fault of golden itself, 12 golden missing, stale, unreadable or its seal broken, 13 nothing selected or
+all skipped"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -35,23 +36,21 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    code = _BROKEN_PIPE  # stands if the reader of our output left before there was a verdict
+    prepare_streams()
     try:
         code = int(run(given))
-        sys.stdout.flush()
     except KeyboardInterrupt:
-        log("golden: interrupted")
-        code = _INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _failed(given, "interrupted", _INTERRUPTED)
+    flush_out()
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> ExitCode:
-    """Run one verb and return its exit code; what a user did wrong is printed, never raised."""
+    """Run one verb and return its exit code; what a user did wrong is printed, never raised.
+
+    A fault of the command itself is one line too, and never ends like a regression. `GOLDEN_DEBUG=1` adds its
+    traceback.
+    """
     try:
         try:
             parsed = _parser().parse_args(arguments)
@@ -59,12 +58,27 @@ def run(arguments: Sequence[str]) -> ExitCode:
             return ExitCode.GOOD
         code = importlib.import_module(f"framework.verbs.{parsed.module}").run(parsed)
     except GoldenInferenceError as error:
-        if "--json" in arguments:
-            print_json({"verdict": "ERROR", "exit_code": int(error.exit_code), "error": str(error)})
-        log(f"golden: {error}")
-        return error.exit_code
+        return ExitCode(_failed(arguments, str(error), error.exit_code))
+    except Exception as error:  # noqa: BLE001 - whatever it is, a user gets one line, and a machine one document
+        if os.environ.get("GOLDEN_DEBUG") == "1":
+            log("".join(traceback.format_exception(error)).rstrip())
+        return ExitCode(_failed(arguments, internal_error(error), ExitCode.ENGINE))
     assert isinstance(code, ExitCode), "a verb returns its exit code"
     return code
+
+
+def _failed(arguments: Sequence[str], message: str, code: int) -> int:
+    if "--json" in arguments:
+        print_json({"verdict": "ERROR", "exit_code": int(code), "error": message})
+    log(f"golden: {message}")
+    return int(code)
+
+
+def _path(text: str) -> Path:
+    """Return a path that was given; an empty one would silently mean the current folder."""
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is no path")
+    return Path(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,10 +86,11 @@ def _parser() -> argparse.ArgumentParser:
         prog="golden",
         description="Judge an inference engine against recorded golden values.",
         epilog=_HELP_EPILOG,
+        allow_abbrev=False,
     )
     parser.add_argument(
         "--root",
-        type=Path,
+        type=_path,
         help="the folder with fixtures/ and goldens/ (default: the nearest parent that has both)",
     )
     parser.add_argument("--adapter", metavar="MODULE:CLASS", help="the engine to judge (default: the one shipped)")
@@ -83,12 +98,12 @@ def _parser() -> argparse.ArgumentParser:
 
     run_verb = _verb(verbs, "run", "run_fixtures", "run fixtures and judge them against their goldens")
     _selection(run_verb)
-    run_verb.add_argument("--junit", type=Path, metavar="FILE", help="also write a JUnit report")
+    run_verb.add_argument("--junit", type=_path, metavar="FILE", help="also write a JUnit report")
 
     compare = _verb(verbs, "compare", "compare_files", "compare two record or golden files under rules; runs nothing")
-    compare.add_argument("--rules", type=Path, required=True, help="a YAML file with assert, inform and ignore")
-    compare.add_argument("golden", type=Path, help="the reference")
-    compare.add_argument("current", type=Path, help="what is judged")
+    compare.add_argument("--rules", type=_path, required=True, help="a YAML file with assert, inform and ignore")
+    compare.add_argument("golden", type=_path, help="the reference")
+    compare.add_argument("current", type=_path, help="what is judged")
 
     check = _verb(verbs, "check", "check_goldens", "check every golden without an engine: sealed, current, related")
     _selection(check)
@@ -106,18 +121,29 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("fixtures", nargs=1, metavar="FIXTURE")
     explain.add_argument("--platform", help="as on this platform (default: the machine's best)")
 
+    diff = _verb(verbs, "diff", "diff_goldens", "show what changed in the goldens between two git revisions, in words")
+    diff.add_argument(
+        "revisions", metavar="BASE..HEAD", help="two git revisions; a single one is compared with the working tree"
+    )
+
     _verb(verbs, "lint", "lint_manifests", "check every manifest before anything runs")
 
     regen = _verb(verbs, "regen", "regenerate_goldens", "prove that a fixture is deterministic, then record its golden")
     _selection(regen)
     regen.add_argument("--reason", required=True, help="why the goldens change; stored in them")
-    regen.add_argument("--out", type=Path, metavar="DIR", help="write candidates there instead of goldens")
+    regen.add_argument("--out", type=_path, metavar="DIR", help="write candidates there instead of goldens")
     regen.add_argument("--yes", action="store_true", help="do not ask before writing")
     return parser
 
 
 def _verb(verbs: argparse._SubParsersAction[_Parser], name: str, module: str, text: str) -> _Parser:
-    verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=_HELP_EPILOG)
+    verb = verbs.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=_HELP_EPILOG,
+        allow_abbrev=False,
+    )
     verb.add_argument("--json", action="store_true", help="print one JSON document on stdout; logs go to stderr")
     verb.set_defaults(module=module)
     return verb

@@ -6,6 +6,7 @@ no traceback reaches a user.
 
 from __future__ import annotations
 
+import traceback
 from enum import IntEnum
 from typing import ClassVar
 
@@ -38,6 +39,27 @@ def worst_exit_code(codes: list[ExitCode]) -> ExitCode:
         if code in codes:
             return code
     return ExitCode.GOOD
+
+
+def place_of(error: BaseException) -> str:
+    """Return file and line that an exception came from, with the line's fault if it is one of syntax."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{error.filename}:{error.lineno}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+
+
+def in_words(error: BaseException) -> str:
+    """Return an exception as one line: its type, what it says, and where it came from."""
+    says = error.msg if isinstance(error, SyntaxError) else str(error)
+    said = f"{type(error).__name__}: {' '.join(str(says).split())}"
+    place = place_of(error)
+    return f"{said} (at {place})" if place else said
+
+
+def internal_error(error: BaseException) -> str:
+    """Return the line for a fault of this project's own."""
+    return f"internal error: {in_words(error)}; please report it, with what `GOLDEN_DEBUG=1` adds"
 
 
 class GoldenInferenceError(Exception):

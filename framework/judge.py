@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from framework.compare.compare import compare_records
+from framework.compare.compare import compare_records, in_order
 from framework.compare.finding import Comparison, Finding, FindingClass
 from framework.compare.relations import check_relation
+from framework.compare.rule import Rule, RuleKind
 from framework.compare.witness import check_witnesses
 from framework.errors import ExitCode, SealError
 from framework.explain.divergence import explain_tokens
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from framework.manifest.fixture import Fixture
     from framework.run.adapter import SettingDescription
     from framework.run.task import Failure
+
+
+_ANY_USABLE_FIGURE: Final = Rule(RuleKind.RATIO, low=0.0, high=math.inf)
 
 
 class Verdict(StrEnum):
@@ -84,7 +89,7 @@ def judge(
     """
     record = records[0]
     rules, reason = rules_for_environment(fixture.rules, golden.document, record)
-    comparison = compare_records(golden.document, record, rules)
+    comparison = _with_unusable_figures(fixture.rules, rules, golden.document, record)
     findings = (
         *drift_findings(golden.document, descriptions),
         *explain_tokens(comparison.findings, golden.document, record),
@@ -92,16 +97,17 @@ def judge(
         *_relation_findings(fixture, record, partners),
         *check_witnesses(fixture.witnesses, record),
     )
+    if not rules.asserted and not findings:
+        return skipped_outcome(fixture, f"no assert rule could be judged; {reason}")
     return _judged(fixture.name, findings, comparison, reason)
 
 
 def judge_files(golden: Mapping[str, Any], current: Mapping[str, Any], rules: Rules) -> Outcome:
-    """Judge one record or golden by another, with nothing known of a fixture."""
-    rules, reason = rules_for_environment(rules, golden, current)
+    """Judge one record or golden by another, with nothing known of a fixture: every rule holds, wherever they ran."""
     comparison = compare_records(golden, current, rules)
     findings = explain_tokens(comparison.findings, golden, current)
     name = golden.get("fixture")
-    return _judged(name if isinstance(name, str) else "", findings, comparison, reason)
+    return _judged(name if isinstance(name, str) else "", findings, comparison, "")
 
 
 def judge_golden_alone(
@@ -198,6 +204,35 @@ def rules_for_environment(rules: Rules, golden: Mapping[str, Any], record: Mappi
     remaining = {name: rule for name, rule in rules.asserted.items() if name not in names}
     reason = f"not judged here, since the environment is not that of the golden: {', '.join(sorted(names))}"
     return dataclasses.replace(rules, asserted=remaining, informed=rules.informed | frozenset(names)), reason
+
+
+def _with_unusable_figures(
+    written: Rules,
+    rules: Rules,
+    golden: Mapping[str, Any],
+    record: Mapping[str, Any],
+) -> Comparison:
+    """Compare under `rules`; figures that only `written` judges must still be there, finite and above zero.
+
+    A broken measurement is one on every machine.
+    """
+    comparison = compare_records(golden, record, rules)
+    left_out = [name for name in written.asserted if name not in rules.asserted]
+    if not left_out:
+        return comparison
+    usable = dataclasses.replace(
+        written,
+        asserted=dict.fromkeys(left_out, _ANY_USABLE_FIGURE),
+        informed=written.informed | rules.asserted.keys(),
+    )
+    reference, value = ({**side, "requests": {}, "counters": {}} for side in (golden, record))
+    known = {(finding.kind, finding.path) for finding in comparison.findings}
+    broken = [
+        dataclasses.replace(finding, rule="a usable figure")
+        for finding in compare_records(reference, value, usable).findings
+        if "performance" in finding.path and (finding.kind, finding.path) not in known
+    ]
+    return dataclasses.replace(comparison, findings=in_order([*comparison.findings, *broken]))
 
 
 def _findings_of_repeats(

@@ -36,6 +36,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the list of outcomes; the controller of a distributed run is the only one that fills it."""
     config.stash[_COLLECTED] = []
+    target = config.getoption("--golden-report")
+    if target is not None:
+        store = importlib.import_module("framework.golden.store")
+        why = store.why_not_writable(Path(target)) if target else "it is empty"
+        if why:
+            raise pytest.UsageError(f"--golden-report {target}: it cannot be written: {why}; choose another file")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -86,6 +92,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.pluginmanager.register(_Controller(session.config), "golden-controller")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a run that skipped every fixture and passed nothing end as one without tests, never as a good one."""
+    outcomes = session.config.stash[_COLLECTED]
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    passed = terminal is not None and terminal.stats.get("passed")
+    if session.exitstatus == pytest.ExitCode.OK and outcomes and not passed:
+        summary = importlib.import_module("framework.report.pytest_summary")
+        if summary.all_skipped(outcomes):
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say what drifted and how many values were compared; write the report that was asked for."""
     outcomes, target = config.stash[_COLLECTED], config.getoption("--golden-report")
@@ -96,7 +114,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for line in summary.summary_lines(outcomes):
         terminalreporter.line(line)
     if target is not None:
-        summary.write_report(Path(target), outcomes)
+        try:
+            summary.write_report(Path(target), outcomes)
+        except OSError as error:
+            terminalreporter.line(f"--golden-report {target}: it could not be written: {error.strerror or error}")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from framework.errors import GoldenInferenceError
+from framework.errors import GoldenInferenceError, internal_error
 from framework.judge import Outcome, Verdict
 from framework.manifest.load import load_all, load_manifest
 from framework.report.pytest_summary import outcome_text
@@ -14,6 +15,7 @@ from framework.report.text import outcome_lines
 from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.lint_manifests import manifest_errors
+from framework.verbs.opened import refuse_unknown_platform
 from framework.workspace import load_adapter, open_workspace
 
 if TYPE_CHECKING:
@@ -53,10 +55,12 @@ class Sessions:
         """Return the session for a root."""
         if root not in self._by_root:
             workspace = open_workspace(root, self._config.getini("golden_adapter") or None)
-            fixtures = {fixture.name: fixture for fixture in load_all(workspace.fixtures_root).fixtures}
+            loaded = load_all(workspace.fixtures_root).fixtures
+            platform = self._config.getoption("--golden-platform")
+            refuse_unknown_platform(platform, loaded)
+            fixtures = {fixture.name: fixture for fixture in loaded}
             adapter = load_adapter(workspace)
             runner = SubprocessRunner(workspace)
-            platform = self._config.getoption("--golden-platform")
             self._by_root[root] = Session(workspace, adapter, runner, fixtures, platform)
         return self._by_root[root]
 
@@ -80,11 +84,17 @@ class ManifestFile(pytest.File):
         return node
 
     def collect(self) -> list[FixtureItem]:
-        """Load the manifest; one that is broken is a collection error with file, line and way out."""
+        """Load the manifest and its engine's adapter.
+
+        A manifest, an adapter or an option that is broken is a collection error with place and way out.
+        """
         try:
             fixture = load_manifest(self.path, fixtures_root=self.root / "fixtures")
+            Sessions.of(self.config).session(self.root)
         except GoldenInferenceError as error:
             raise self.CollectError(str(error)) from None
+        except Exception as error:
+            raise self.CollectError(internal_error(error)) from error
         return [FixtureItem.make(self, fixture, self.root)]
 
 
@@ -111,7 +121,7 @@ class FixtureItem(pytest.Item):
         if errors:
             raise errors[0]
         outcome = session.run_one(self.fixture)
-        self.golden_outcome = outcome_text(outcome, self.fixture)
+        self.golden_outcome = outcome_text(outcome, session.fixtures)
         self.user_properties += [("golden_verdict", outcome.verdict.value), ("golden_compared", outcome.compared)]
         if outcome.verdict is Verdict.SKIP:
             pytest.skip(outcome.reason)
@@ -119,11 +129,16 @@ class FixtureItem(pytest.Item):
             raise FixtureFailedError(outcome)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show what `golden run` shows, and a traceback only for a fault of the framework itself."""
+        """Show what `golden run` shows, and one line for a fault of the framework itself.
+
+        `GOLDEN_DEBUG=1` adds its traceback.
+        """
         if isinstance(excinfo.value, FixtureFailedError):
             return "\n".join(outcome_lines(excinfo.value.outcome))
         if isinstance(excinfo.value, GoldenInferenceError):
             return str(excinfo.value)
+        if isinstance(excinfo.value, Exception) and os.environ.get("GOLDEN_DEBUG") != "1":
+            return internal_error(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:

@@ -7,15 +7,18 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from framework.errors import ManifestError, UsageError
+from framework.errors import EngineError, ManifestError, UsageError, in_words
 from framework.manifest.models import NoSuchModelError, find_model
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from framework.manifest.fixture import Fixture
     from framework.run.adapter import Adapter
 
+_ADAPTER_METHODS = ("describe", "check_settings", "platforms", "revision", "model_hashes", "run")
 DEFAULT_ADAPTER = "framework.run.reference_engine:ReferenceEngine"
 
 
@@ -86,7 +89,12 @@ def _configured_adapter(root: Path) -> str | None:
         return None
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from None
-    spec = document.get("tool", {}).get("golden", {}).get("adapter")
+    section: Any = document
+    for name in ("tool", "golden"):
+        section = section.get(name, {})
+        if not isinstance(section, dict):
+            raise UsageError(f"{path}: {name} is {section!r}, expected the table [tool.golden]")
+    spec = section.get("adapter")
     if spec is not None and not isinstance(spec, str):
         raise UsageError(f'{path}: [tool.golden] adapter is {spec!r}, expected a string "module:Class"')
     return spec
@@ -96,16 +104,33 @@ def load_adapter(workspace: Workspace) -> Adapter:
     """Import and make the adapter; modules in the root itself are found too.
 
     Raises:
-        UsageError: there is no such module or class; the message names the adapter and the cause.
+        UsageError: there is no such module or class, or the class is no adapter.
+        EngineError: the module is there and cannot be imported, or the adapter cannot be made; the message names the
+            place.
     """
     spec = workspace.adapter_spec
     module_name, colon, class_name = spec.partition(":")
-    if not colon or not module_name or not class_name:
+    if not colon or not all(part.isidentifier() for part in (*module_name.split("."), class_name)):
         raise UsageError(f'adapter {spec!r}: expected "module:Class"')
     if (folder := str(workspace.root)) not in sys.path:
         sys.path.insert(0, folder)
+    found = getattr(_imported(spec, module_name), class_name, None)
+    missing = [name for name in _ADAPTER_METHODS if not callable(getattr(found, name, None))]
+    if not isinstance(found, type) or missing:
+        what = "there is no such class" if found is None else f"it is no adapter: it lacks {', '.join(missing)}"
+        raise UsageError(f"adapter {spec!r}: {what}; give `--adapter module:Class`")
     try:
-        made = getattr(importlib.import_module(module_name), class_name)()
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"adapter {spec!r}: {error}; give `--adapter module:Class`") from None
-    return cast("Adapter", made)
+        return cast("Adapter", found())
+    except (Exception, SystemExit) as error:
+        raise EngineError(f"adapter {spec!r}: it cannot be made: {in_words(error)}") from error
+
+
+def _imported(spec: str, module_name: str) -> ModuleType:
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
+            raise UsageError(f"adapter {spec!r}: {error}; give `--adapter module:Class`") from None
+        raise EngineError(f"adapter {spec!r}: it cannot be imported: {in_words(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise EngineError(f"adapter {spec!r}: it cannot be imported: {in_words(error)}") from error

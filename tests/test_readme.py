@@ -17,6 +17,7 @@ from engine.counters import Counters
 from tests.fixtures.scratch import REPOSITORY, copy_of_the_shipped
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+IDENTITY = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.invalid", "-c", "commit.gpgsign=false"]
 COMMANDS = re.findall(r"^\.venv/bin/(.+?)(?:\s+#.*)?$", README, re.MULTILINE)
 
 
@@ -31,6 +32,8 @@ def test_a_command_of_the_readme_works(command: str, tmp_path: Path) -> None:
     scratch = copy_of_the_shipped(tmp_path / "root")
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(REPOSITORY / name, scratch.root)
+    for git in (["init", "--quiet"], ["add", "--all"], [*IDENTITY, "commit", "--quiet", "--message", "all"]):
+        subprocess.run(["git", *git], cwd=scratch.root, check=True, timeout=60)
     variables = {name: value for name, value in os.environ.items() if name not in {"CI", "PYTEST_XDIST_WORKER"}}
     ours, theirs = pty.openpty()  # `regen` asks a person, and a person has a terminal
     os.write(ours, b"y\n")

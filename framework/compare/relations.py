@@ -1,14 +1,17 @@
 """Relations: what two fixtures must have in common, checked between two records or two goldens.
 
-Only per-request fields are compared, and exactly: the engine's results do not depend on the batch, the schedule or
-the cache, so no tolerance is due. Counters differ between related fixtures by design. A field is compared where both
-records hold it and the rules do not ignore it; the generated tokens must be there.
+Only per-request fields are compared, and exactly: in one environment the engine's results do not depend on the batch,
+the schedule or the cache, so no tolerance is due. Two records of different environments (a golden of another machine)
+are compared as the fixture's own rules say, and a log-prob that has no rule there is left out. Counters differ between
+related fixtures by design. A field is compared where both records hold it and the rules do not ignore it; the generated
+tokens must be there, whatever the rules say, and at least one request must have some on both sides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from framework.compare.fields import request_field
@@ -18,6 +21,7 @@ from framework.compare.paths import extend, request_path
 from framework.compare.requests import field_order, request_order
 from framework.compare.rule import Rule, RuleKind
 from framework.compare.rules import Rules, Treatment
+from framework.compare.show import as_finding_value
 from framework.manifest.fixture import Relation
 
 
@@ -61,7 +65,7 @@ _EXACTLY: Final = Rule(RuleKind.EXACT, allow_empty=True, allow_minus_infinity=Tr
 _PROMPT_FIELDS: Final = frozenset({"prompt_tokens", "prompt_logprobs"})
 # Rows of the prompt come first in it.
 _BEGINS_WITH_PROMPT: Final = frozenset({"routing_indices"})
-_WHOLE_OUTPUT_FIELDS: Final = frozenset({"generated_text", "finish_reason", "error"})
+_WHOLE_OUTPUT_FIELDS: Final = frozenset({"generated_text", "finish_reason"})
 _NEEDED: Final = "generated_tokens"
 # Margins are evidence, not results; they are recorded to explain a difference.
 _NEVER_COMPARED: Final = frozenset({"margins"})
@@ -72,8 +76,9 @@ _Request = dict[str, Any]
 def check_relation(relation: Relation, this_record: Any, other_record: Any, rules: Rules) -> tuple[Finding, ...]:
     """Return the findings of `relation` between this fixture's record and the other's, all of class RELATION.
 
-    `rules` are this fixture's: a field that they ignore is not compared. Paths point into this record; `golden` is
-    the other record's value, `current` this one's.
+    `rules` are this fixture's: a field that they ignore is not compared, and their tolerances hold where the two
+    records are not of one environment. Paths point into this record; `golden` is the other record's value, `current`
+    this one's.
     """
     kind = RELATION_KINDS[relation.kind]
     rule_name = f"{relation.kind} {relation.other}"
@@ -81,11 +86,18 @@ def check_relation(relation: Relation, this_record: Any, other_record: Any, rule
     if this is None or other is None:
         message = f"no requests to compare: {'this record' if this is None else relation.other} has none"
         return (Finding(FindingClass.RELATION, "requests", rule_name, message),)
-    fields = _fields(kind, this, other, rules)
+    names = _fields(kind, this, other, rules)
+    same_environment = this_record.get("environment") == other_record.get("environment")
+    fields = dict.fromkeys(names, _EXACTLY) if same_environment else _own_rules(names, rules)
     findings = list(_unpaired(kind, this, other, relation.other))
+    compared = False
     for this_id, other_id in _pairs(kind, this, other):
-        path = request_path(this_id)
-        findings.extend(_compare_pair(path, kind, fields, this[this_id], other[other_id]))
+        both = this[this_id], other[other_id]
+        findings.extend(_compare_pair(request_path(this_id), kind, fields, *both))
+        compared = compared or all(request.get(_NEEDED) for request in both)
+    if not compared and not findings:
+        message = f"no request generated a token here and in {relation.other}, so nothing was compared"
+        findings.append(Finding(FindingClass.RELATION, "requests", "", message))
     return tuple(_as_relation(finding, rule_name, relation.other) for finding in findings)
 
 
@@ -101,13 +113,25 @@ def _fields(
 ) -> tuple[str, ...]:
     """Return the fields to compare: those that some request of either side holds, on both sides."""
     held = [{name for request in side.values() for name in request} for side in (this, other)]
-    names = (held[0] & held[1]) | {_NEEDED}
-    names = {name for name in names if rules.for_field(name).treatment is not Treatment.IGNORE} - _NEVER_COMPARED
+    names = {name for name in held[0] & held[1] if rules.for_field(name).treatment is not Treatment.IGNORE}
+    names = (names | {_NEEDED}) - _NEVER_COMPARED
     if not kind.compares_prompts:
         names -= _PROMPT_FIELDS | _BEGINS_WITH_PROMPT
     if kind.prefix_only:
         names -= _WHOLE_OUTPUT_FIELDS
     return tuple(field_order(names))
+
+
+def _own_rules(names: Iterable[str], rules: Rules) -> dict[str, Rule]:
+    """Return the rules by which two records of different environments are compared."""
+    own: dict[str, Rule] = {}
+    for name in names:
+        rule = rules.for_field(name).rule
+        if rule is not None and name != _NEEDED:
+            own[name] = replace(rule, allow_empty=True, allow_minus_infinity=True)
+        elif request_field(name).kind is not FindingClass.LOGPROB:
+            own[name] = _EXACTLY
+    return own
 
 
 def _pairs(
@@ -146,17 +170,24 @@ def _unpaired(
 
 
 def _compare_pair(
-    path: str, kind: RelationKind, fields: Iterable[str], this: _Request, other: _Request
+    path: str, kind: RelationKind, fields: Mapping[str, Rule], this: _Request, other: _Request
 ) -> Iterator[Finding]:
-    for name in fields:
+    for name, rule in fields.items():
         here = extend(path, [name])
         if (name in this) != (name in other):
             yield judge_presence(here, name, (other.get(name), this.get(name)), in_golden=name in other)
         elif name in this:
             value, reference = this[name], other[name]
+            if kind.prefix_only and name == _NEEDED and (value == []) != (reference == []):
+                message = "nothing was generated on one side, so there is no beginning to compare"
+                yield Finding(
+                    FindingClass.RELATION, here, name, message, as_finding_value(reference), as_finding_value(value)
+                )
+                continue
             if kind.prefix_only and name not in _PROMPT_FIELDS:
                 value, reference = _common_beginning(value, reference)
-            yield from judge_value(reference, value, path=here, name=name, field=request_field(name), rule=_EXACTLY)
+            found = judge_value(reference, value, path=here, name=name, field=request_field(name), rule=rule)
+            yield from found if rule == _EXACTLY else map(partial(_of_two_environments, rule), found)
         elif name == _NEEDED:
             yield Finding(FindingClass.RELATION, here, name, "missing on both sides, so nothing was compared")
 
@@ -166,6 +197,11 @@ def _common_beginning(this: Any, other: Any) -> tuple[Any, Any]:
         return this, other
     common = min(len(this), len(other))
     return this[:common], other[:common]
+
+
+def _of_two_environments(rule: Rule, finding: Finding) -> Finding:
+    reason = f"the two were recorded in different environments, so this fixture's own rule holds: {rule}"
+    return replace(finding, message=f"{finding.message} ({reason})")
 
 
 def _as_relation(finding: Finding, rule_name: str, other_name: str) -> Finding:

@@ -37,8 +37,8 @@ class Rule:
     """A parsed rule.
 
     NUMERIC permits `|current - golden| <= atol + rtol * |golden|`; RATIO permits `low <= current / golden <= high`.
-    `allow_empty` permits an empty list or text on both sides; `allow_minus_infinity` permits the log-probability of a
-    masked token, minus infinity on both sides.
+    `allow_empty` permits a value without a single scalar on both sides, such as an empty list; `allow_minus_infinity`
+    permits the log-probability of a masked token, minus infinity on both sides.
     """
 
     kind: RuleKind

@@ -1,7 +1,8 @@
-"""Top-n log-probabilities: for each position a list of `{token_id, logprob}`, paired by token id.
+"""Top-n log-probabilities: for each position a list of `{token_id, logprob}`, ordered by log-probability, then id.
 
-Two candidates whose log-probabilities are equal within the tolerance may stand in either order, so position in the
-list says nothing; the id does.
+Candidates are paired by token id, and two may stand in either order only if they tie: the log-probabilities must agree
+place by place too. Values that agree id by id within a tolerance also do once both sides are ordered by them, so no
+exchange that the tolerance explains is reported.
 """
 
 from __future__ import annotations
@@ -40,6 +41,13 @@ def _failing_position(position: int, golden: Any, current: Any, field: FieldType
     if len(golden) != len(current):
         yield Place((position,), golden, current, length_problem(golden, current, iter(())))
         return
+    by_id = list(_failing_by_id(position, golden, current, field, rule))
+    yield from by_id or _out_of_order(position, golden, current, field, rule)
+
+
+def _failing_by_id(
+    position: int, golden: list[Any], current: list[Any], field: FieldType, rule: Rule
+) -> Iterator[Place]:
     values = {item["token_id"]: item["logprob"] for item in current}
     golden_ids = {item["token_id"] for item in golden}
     strangers = [item for item in current if item["token_id"] not in golden_ids]
@@ -54,6 +62,15 @@ def _failing_position(position: int, golden: Any, current: Any, field: FieldType
             yield Place((position, index, "token_id"), token_id, stranger, Problem(field.kind, "another token"))
     if len(values) != len(current) or len(golden_ids) != len(golden):
         yield Place((position,), golden, current, Problem(FindingClass.STRUCTURE, "a token id stands there twice"))
+
+
+def _out_of_order(
+    position: int, golden: list[Any], current: list[Any], field: FieldType, rule: Rule
+) -> Iterator[Place]:
+    for index, (item, other) in enumerate(zip(golden, current, strict=True)):
+        if judge_scalar(item["logprob"], other["logprob"], field, rule) is not None:
+            problem = Problem(field.kind, "another order, and no tie")
+            yield Place((position, index, "token_id"), item["token_id"], other["token_id"], problem)
 
 
 def _is_candidate(item: Any) -> bool:

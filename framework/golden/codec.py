@@ -53,6 +53,8 @@ def read_bytes(path: Path) -> bytes:
         raise MissingGoldenError(f"{path}: no such file; give the path of a golden or a record") from None
     except OSError as error:
         raise GoldenError(f"{path}: golden unreadable: {error.strerror or error}") from None
+    except ValueError as error:
+        raise GoldenError(f"{str(path)!r}: golden unreadable: {error}") from None
     if len(data) > MAX_BYTES:
         raise unreadable(path, f"larger than {MAX_BYTES // 2**20} MB, the most that is read")
     return data
@@ -68,7 +70,7 @@ def decode_json(data: bytes, path: Path) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise unreadable(path, f"not UTF-8 at byte {error.start}") from None
-    if _is_nested_too_deeply(data):
+    if is_nested_too_deeply(data):
         raise unreadable(path, f"nested more than {MAX_DEPTH} levels deep")
     try:
         return json.loads(text, object_pairs_hook=_unique_keys)
@@ -123,8 +125,10 @@ def _describe(error: json.JSONDecodeError, text: str) -> str:
     return f"not JSON at line {error.lineno} column {error.colno}: {error.msg}"
 
 
-def _is_nested_too_deeply(data: bytes) -> bool:
-    """Bound the nesting without recursion, so that hostile input cannot overflow a stack.
+def is_nested_too_deeply(data: bytes) -> bool:
+    """Say whether JSON text is nested more than `MAX_DEPTH` levels deep.
+
+    This is found without recursion, so that hostile input cannot overflow a stack.
 
     Strings are cut out (their escaped quotes first), then one level of innermost brackets is removed a pass. Pairs that
     survive `MAX_DEPTH` passes are too deep, and so are more unmatched brackets than that; other input that does not

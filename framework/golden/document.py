@@ -20,6 +20,7 @@ _ALWAYS_KEPT = frozenset({"prompt_tokens", "margins"})
 _JUDGED_SECTIONS = ("counters", "performance")
 _SECTIONS = ("counters", "performance", "settings", "environment")
 _GOLDEN_KEYS: dict[str, type] = {
+    "fixture": str,
     "platform": str,
     "settings": dict,
     "environment": dict,
@@ -70,14 +71,21 @@ def require_golden(document: Any, path: Path) -> dict[str, Any]:
     for key, kind in _GOLDEN_KEYS.items():
         if not isinstance(record.get(key), kind):
             raise complain(f'"{key}" is {_json_type(record.get(key))}, expected {_TYPE_WORDS[kind]}')
-    for name, setting in record["settings"].items():
-        if (
-            not isinstance(setting, dict)
-            or setting.get("source") not in ("pinned", "default")
-            or "value" not in setting
-        ):
-            raise complain(f'the setting "{name}" is not a value with its source')
+    require_settings(record, path)
     return record
+
+
+def require_settings(document: Mapping[str, Any], path: Path) -> None:
+    """Ask that each of a document's settings is a value with its source.
+
+    Raises:
+        GoldenError: one of them is not.
+    """
+    complain = _complaint(path, "malformed")
+    for name, setting in document["settings"].items():
+        is_complete = isinstance(setting, dict) and "value" in setting and isinstance(setting.get("source"), str)
+        if not is_complete or setting["source"] not in ("pinned", "default"):
+            raise complain(f'the setting "{name}" is not a value with its source')
 
 
 _TYPE_WORDS = {

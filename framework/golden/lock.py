@@ -23,14 +23,19 @@ def writer_lock(state_folder: Path) -> Iterator[None]:
     The lock ends with the process, so a killed writer blocks nobody.
 
     Raises:
-        GoldenError: another writer holds it for longer than `LOCK_TIMEOUT_S`.
+        GoldenError: another writer holds it for longer than `LOCK_TIMEOUT_S`, or it cannot be made.
     """
-    state_folder.mkdir(exist_ok=True)
     lock = filelock.FileLock(state_folder / "lock")
     try:
+        state_folder.mkdir(exist_ok=True)
         lock.acquire(timeout=LOCK_TIMEOUT_S)
     except filelock.Timeout:
         raise GoldenError(f"{state_folder / 'lock'}: another process is writing goldens; wait for it to end") from None
+    except OSError as error:
+        raise GoldenError(
+            f"{error.filename or state_folder}: the writer's lock cannot be taken: {error.strerror or error}; nothing"
+            " was written. Move away what lies there",
+        ) from None
     try:
         yield
     finally:

@@ -2,21 +2,28 @@
 
 `goldens/<fixture>/<platform>.json`. A write goes to a temporary file in the same folder, is flushed to the disk, and
 then takes the golden's name in one step, so a crash at any moment leaves the old golden or the new one, never a part.
+Several are staged before the first is renamed, so what cannot be written stops all of them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework.errors import MissingGoldenError, SealError
 from framework.golden.codec import decode_canonical, decode_json, read_bytes
 from framework.golden.document import GOLDEN_SCHEMA, require_golden, require_record
 from framework.golden.seal import seal_holds, with_lf
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+PART_PREFIX = ".golden-writing-"
 PART_SUFFIX = ".part"
 
 
@@ -43,23 +50,33 @@ def read_golden(path: Path) -> Golden:
         GoldenError: it is unreadable or no golden.
     """
     try:
-        data, document = _read_sealed(path)
+        return parse_golden(read_bytes(path), path)
     except MissingGoldenError:
         raise MissingGoldenError(
             f"{path}: there is no golden yet. Record one with `golden regen --reason …`, and review what it writes.",
         ) from None
+
+
+def parse_golden(data: bytes, path: Path) -> Golden:
+    """Read a golden from its bytes; `path` is what errors name.
+
+    Raises:
+        SealError: it can be read, but is not what was sealed.
+        GoldenError: it is unreadable or no golden.
+    """
+    data, document = _parse_sealed(data, path)
     return Golden(path=path, data=data, document=require_golden(document, path))
 
 
 def read_record_or_golden(path: Path) -> dict[str, Any]:
     """Read a file that holds a record or a golden; a golden's seal must hold."""
-    _, document = _read_sealed(path)
+    _, document = _parse_sealed(read_bytes(path), path)
     return require_golden(document, path) if _is_golden(document) else require_record(document, path)
 
 
-def _read_sealed(path: Path) -> tuple[bytes, Any]:
-    """Return a file's bytes with LF and what they say; what calls itself a golden must be sealed."""
-    data = with_lf(read_bytes(path))
+def _parse_sealed(data: bytes, path: Path) -> tuple[bytes, Any]:
+    """Return bytes with LF and what they say; what calls itself a golden must be sealed."""
+    data = with_lf(data)
     holds = seal_holds(data)
     document = decode_canonical(data, path) if holds else decode_json(data, path)
     if _is_golden(document) and not holds:
@@ -76,26 +93,89 @@ def _is_golden(document: Any) -> bool:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a whole file so that no reader and no crash ever sees a part of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART_SUFFIX)
+    """Write a whole file so that no reader and no crash ever sees a part of it.
+
+    Raises:
+        OSError: it cannot be written; nothing has changed then.
+    """
+    write_all({path: data})
+
+
+def write_all(files: Mapping[Path, bytes]) -> None:
+    """Write several files, all or none: each is complete on the disk before the first takes its name.
+
+    Raises:
+        OSError: one of them cannot be written; none has changed then, and the folders made for them are gone.
+    """
+    made: list[Path] = []
+    staged: dict[Path, Path] = {}
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        for path, data in files.items():
+            _refuse_folder(path)
+            _make_folder(path.parent, made)
+            _stage(path, data, staged)
+        for path, part in staged.items():
+            part.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        for part in staged.values():
+            part.unlink(missing_ok=True)
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
         raise
-    _sync_folder(path.parent)
+    for folder in {path.parent for path in files} | {folder.parent for folder in made}:
+        _sync_folder(folder)
 
 
-def remove_parts(goldens_root: Path) -> None:
-    """Remove what killed writers left behind; call it under the writer's lock only."""
-    for part in goldens_root.rglob(f".*{PART_SUFFIX}"):
-        part.unlink(missing_ok=True)
+def why_not_writable(path: Path) -> str:
+    """Return why a file could not be written at `path`, or an empty string; nothing is tried."""
+    if path.is_dir():
+        return "it is a folder"
+    folder = path.absolute().parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"{folder} may not be written to"
+
+
+def remove_parts(paths: Iterable[Path]) -> None:
+    """Remove what killed writers of these very files left beside them; call it under the writer's lock only."""
+    for path in paths:
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        for entry in list(beside):
+            if entry.name.startswith(_part_prefix(path)) and entry.name.endswith(PART_SUFFIX) and entry.is_file():
+                entry.unlink(missing_ok=True)
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+
+
+def _part_prefix(path: Path) -> str:
+    return f"{PART_PREFIX}{path.name}."
+
+
+def _make_folder(folder: Path, made: list[Path]) -> None:
+    """Make a folder and its parents; those that were not there are added to `made`, outermost first."""
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        each.mkdir()
+        made.append(each)
+
+
+def _stage(path: Path, data: bytes, staged: dict[Path, Path]) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=_part_prefix(path), suffix=PART_SUFFIX)
+    staged[path] = Path(temporary)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    staged[path].chmod(0o644)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from framework.manifest import lint_engine, lint_files, lint_proof
+from framework.manifest import lint_engine, lint_files, lint_proof, lint_witnesses
 from framework.manifest.fixture import Fixture
 from framework.manifest.linted import Linted, LintProblem
 from framework.run.adapter import SettingDescription
@@ -21,14 +21,15 @@ def lint(
     root: Path,
     settings: Mapping[str, SettingDescription],
     check_settings: Callable[[Mapping[str, Any]], None],
+    check_sampling: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> tuple[LintProblem, ...]:
     """Return every problem of `fixtures`, sorted by file and line.
 
     `root` holds `fixtures/` and `goldens/`. `settings` describe what the engine knows; `check_settings` raises
-    `ValueError` on pinned settings that it refuses to combine. Manifests that could not be loaded are not here: their
-    errors come from loading.
+    `ValueError` on pinned settings that it refuses to combine, `check_sampling` on sampling that it cannot do.
+    Manifests that could not be loaded are not here: their errors come from loading.
     """
-    linted = Linted(fixtures, root, settings, check_settings)
-    rules = (*lint_engine.RULES, *lint_proof.RULES, *lint_files.RULES)
+    linted = Linted(fixtures, root, settings, check_settings, check_sampling)
+    rules = (*lint_engine.RULES, *lint_proof.RULES, *lint_witnesses.RULES, *lint_files.RULES)
     problems = {problem for rule in rules for problem in rule(linted)}
     return tuple(sorted(problems, key=lambda problem: (problem.file, problem.line, problem.path, problem.message)))

@@ -1,9 +1,10 @@
-"""Lint rules on what is asked of the engine: settings, their combination, ranks, and the model."""
+"""Lint rules on what is asked of the engine: settings, their combination, sampling, ranks, and the model."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from framework.manifest.fixture import Fixture
@@ -70,6 +71,40 @@ def _problems_of_values(linted: Linted, fixture: Fixture) -> Iterator[LintProble
     yield from _wrong_values(alone)
 
 
+def _refused_sampling(linted: Linted) -> Iterator[LintProblem]:
+    for fixture in linted.fixtures:
+        seen: set[str] = set()
+        for index, prompt in enumerate(fixture.workload.prompts):
+            message = _refusal_of_sampling(linted, {**fixture.workload.sampling, **prompt.sampling})
+            if message is None or message in seen:
+                continue
+            seen.add(message)
+            path = _where_sampling_stands(fixture, index, message)
+            yield linted.problem(fixture, path, f"request {index}: {message}", "Ask for what the engine can do")
+
+
+def _refusal_of_sampling(linted: Linted, sampling: Mapping[str, Any]) -> str | None:
+    if linted.check_sampling is None:
+        return None
+    try:
+        linted.check_sampling(sampling)
+    except ValueError as error:
+        return str(error).rstrip(".")
+    return None
+
+
+def _where_sampling_stands(fixture: Fixture, index: int, message: str) -> str:
+    """Return the path of the value that `message` names: in the prompt itself, or else in the workload."""
+    words = set(re.findall(r"\w+", message))
+    prompt = fixture.workload.prompts[index]
+    if any(name in words for name in prompt.sampling):
+        named = next(name for name in prompt.sampling if name in words)
+        in_file = "workload.prompt_file" in fixture.lines
+        return "workload.prompt_file" if in_file else f"workload.prompts[{index}].sampling.{named}"
+    named_by_all = next((name for name in fixture.workload.sampling if name in words), None)
+    return f"workload.sampling.{named_by_all}" if named_by_all else "workload.sampling"
+
+
 def _ranks(linted: Linted) -> Iterator[LintProblem]:
     for fixture in linted.fixtures:
         if fixture.ranks != 1:
@@ -84,7 +119,7 @@ def _models(linted: Linted) -> Iterator[LintProblem]:
             missing[fixture.model] = _why_missing(linted, fixture.model)
         reason = missing[fixture.model]
         if reason is not None:
-            yield linted.problem(fixture, "model", reason.rstrip(".?"), "Name one that is there, or add it")
+            yield linted.problem(fixture, "model", reason.rstrip("."), "Name one that is there, or add it")
 
 
 def _why_missing(linted: Linted, model: str) -> str | None:
@@ -95,4 +130,11 @@ def _why_missing(linted: Linted, model: str) -> str | None:
     return None
 
 
-RULES: Final[tuple[LintRule, ...]] = (_unknown_settings, _wrong_values, _incompatible_settings, _ranks, _models)
+RULES: Final[tuple[LintRule, ...]] = (
+    _unknown_settings,
+    _wrong_values,
+    _incompatible_settings,
+    _refused_sampling,
+    _ranks,
+    _models,
+)

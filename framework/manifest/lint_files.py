@@ -43,7 +43,12 @@ def _goldens(linted: Linted) -> Iterator[LintProblem]:
     for path in _golden_files(linted.goldens_root):
         name = path.parent.relative_to(linted.goldens_root).as_posix()
         file = path.relative_to(linted.root).as_posix()
-        size = path.stat().st_size
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            message = f"cannot be read: {error.strerror}"
+            yield LintProblem(file, 1, "golden", message, "Put the golden itself there, or remove the link")
+            continue
         if size > LARGEST_GOLDEN:
             message = f"has {size:,} bytes, more than {LARGEST_GOLDEN:,}"
             yield LintProblem(file, 1, "size", message, "Assert fewer fields, or shorten the workload")
@@ -55,10 +60,23 @@ def _goldens(linted: Linted) -> Iterator[LintProblem]:
             yield LintProblem(file, 1, "fixture", f"there is no fixture {name}", "Remove it with golden prune")
 
 
+def _unread_goldens(linted: Linted) -> Iterator[LintProblem]:
+    """Links to folders are not followed, so goldens in them would never be checked."""
+    unreadable: list[OSError] = []
+    there = linted.goldens_root.is_dir()
+    for folder, folders, _ in os.walk(linted.goldens_root, onerror=unreadable.append) if there else ():
+        for link in (Path(folder, name) for name in sorted(folders) if Path(folder, name).is_symlink()):
+            file = link.relative_to(linted.root).as_posix()
+            yield LintProblem(file, 1, "golden", "a link to a folder", "Put the goldens themselves there")
+    for error in unreadable:
+        file = Path(error.filename).relative_to(linted.root).as_posix()
+        yield LintProblem(file, 1, "golden", f"cannot be read: {error.strerror}", "Make the folder readable")
+
+
 def _golden_files(goldens_root: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(goldens_root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(folder, name) for name in sorted(files) if name.endswith(".json") and not name.startswith("."))
 
 
-RULES: Final[tuple[LintRule, ...]] = (_colliding_names, _missing_platforms, _missing_goldens, _goldens)
+RULES: Final[tuple[LintRule, ...]] = (_colliding_names, _missing_platforms, _missing_goldens, _goldens, _unread_goldens)

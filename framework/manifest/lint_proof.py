@@ -1,4 +1,4 @@
-"""Lint rules on what a fixture proves: performance, relations, witnesses, tolerances."""
+"""Lint rules on what a fixture proves: performance, relations, tolerances."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from framework.compare.fields import REQUEST_FIELDS, SECTION_TYPES
 from framework.compare.rule import RuleKind
-from framework.manifest.fixture import Fixture, Witness
+from framework.manifest.fixture import Fixture
 from framework.manifest.linted import Linted, LintProblem, LintRule, Severity
 from framework.manifest.suggest import did_you_mean
 
@@ -15,6 +15,7 @@ SCHEDULING_SETTING: Final = "async_sched_mode"
 PAIRED_RATIO: Final = "performance.paired_throughput_ratio"
 PAIRING_RELATION: Final = "async_equals_legacy"
 PERFORMANCE_TAG: Final = "performance"
+_LARGEST_LOGPROB_ERROR: Final = 1.0
 
 
 def _unpinned_performance(linted: Linted) -> Iterator[LintProblem]:
@@ -74,35 +75,15 @@ def _modes(linted: Linted, fixture: Fixture, path: str, kind: str, other: Fixtur
         yield linted.problem(fixture, path, message, f"Pin the other mode in one of the two: {other.name} or this")
 
 
-def _without_witness(linted: Linted) -> Iterator[LintProblem]:
-    for fixture in linted.fixtures:
-        if not fixture.witnesses:
-            message = "nothing shows that the run does what the fixture is about"
-            way_out = 'Write a condition such as "counters.step_count > 0"'
-            yield linted.problem(fixture, "witness", message, way_out, Severity.WARNING)
-
-
-def _witness_that_cannot_fail(linted: Linted) -> Iterator[LintProblem]:
-    for fixture in linted.fixtures:
-        for index, witness in enumerate(fixture.witnesses):
-            if _holds_for_any_count(witness):
-                message = f"{witness} holds whatever happens: a counter is never negative"
-                yield linted.problem(fixture, f"witness[{index}]", message, f"Write {witness.path} > 0")
-
-
-def _holds_for_any_count(witness: Witness) -> bool:
-    if not witness.path.startswith("counters."):
-        return False
-    at_least_zero = witness.operator == ">=" and witness.number <= 0
-    return at_least_zero or (witness.operator in (">", "!=") and witness.number < 0)
-
-
 def _loose_tolerances(linted: Linted) -> Iterator[LintProblem]:
     for fixture in linted.fixtures:
         for name, rule in fixture.rules.asserted.items():
             if rule.kind is RuleKind.NUMERIC and rule.rtol >= 1:
                 message = f"with rtol {rule.rtol:g} a value of 0 passes against any golden"
                 yield linted.problem(fixture, f"assert.{name}", message, "Write rtol below 1")
+            if rule.kind is RuleKind.NUMERIC and name.endswith("_logprobs") and rule.atol >= _LARGEST_LOGPROB_ERROR:
+                message = f"with atol {rule.atol:g} the rule cannot fail: another token rarely moves a log-prob as far"
+                yield linted.problem(fixture, f"assert.{name}", message, "Write an atol such as 1e-3")
 
 
 def _misspelt_fields(linted: Linted) -> Iterator[LintProblem]:
@@ -120,8 +101,6 @@ RULES: Final[tuple[LintRule, ...]] = (
     _unpinned_performance,
     _unpaired_ratio,
     _relations,
-    _without_witness,
-    _witness_that_cannot_fail,
     _loose_tolerances,
     _misspelt_fields,
 )

@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from framework.manifest.find import source_name
 from framework.manifest.fixture import Fixture
-from framework.manifest.load import source_name
 from framework.manifest.suggest import as_sentence
 from framework.run.adapter import SettingDescription
 
@@ -33,7 +33,7 @@ class LintProblem:
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.path}: {self.message}. {as_sentence(self.way_out)}"
+        return f"{self.file}:{self.line}: {self.path}: {as_sentence(self.message)} {as_sentence(self.way_out)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Linted:
     root: Path
     settings: Mapping[str, SettingDescription]
     check_settings: Callable[[Mapping[str, Any]], None]
+    check_sampling: Callable[[Mapping[str, Any]], None] | None = None
 
     @property
     def fixtures_root(self) -> Path:

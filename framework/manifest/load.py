@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,12 @@ from typing import Any, Final
 from framework.compare.rules import PARTS, parse_rules
 from framework.compare.witness import parse_witness
 from framework.errors import ManifestError
+from framework.manifest.find import find_manifests, source_name
 from framework.manifest.fixture import Fixture, Relation, Witness
 from framework.manifest.identity import manifest_sha256
 from framework.manifest.schema import Violation, manifest_schema, violations
 from framework.manifest.strict_yaml import Document, Mark, dotted, load_bytes, read_bounded
 from framework.manifest.workload import read_workload
-
-MODELS_FOLDER: Final = "models"
-"""The folder under the fixtures that holds models and their recipes, not manifests."""
 
 _MOST_SHOWN: Final = 10
 
@@ -34,26 +31,18 @@ class LoadedManifests:
 def load_all(fixtures_root: Path) -> LoadedManifests:
     """Load every `*.yaml` below `fixtures_root`, `models/` and hidden folders apart.
 
-    One broken manifest does not hide the others. A `*.yml` is an error, because it would never be run.
+    One broken manifest does not hide the others. What would never be run is an error: a file named otherwise, such as
+    `*.yml`, a link to a folder, a folder that cannot be read.
     """
+    found = find_manifests(fixtures_root)
     fixtures: list[Fixture] = []
-    errors: list[ManifestError] = []
-    for path in manifest_paths(fixtures_root):
+    errors = list(found.errors)
+    for path in found.paths:
         try:
             fixtures.append(load_manifest(path, fixtures_root=fixtures_root))
         except ManifestError as error:
             errors.append(error)
     return LoadedManifests(tuple(sorted(fixtures, key=lambda fixture: fixture.name)), tuple(errors))
-
-
-def manifest_paths(fixtures_root: Path) -> tuple[Path, ...]:
-    """Return the files below `fixtures_root` that are manifests, or were meant to be, sorted."""
-    found: list[Path] = []
-    for folder, folders, files in os.walk(fixtures_root):
-        at_top = Path(folder) == fixtures_root
-        folders[:] = [name for name in folders if name[0] != "." and not (at_top and name == MODELS_FOLDER)]
-        found.extend(Path(folder, name) for name in files if name.endswith((".yaml", ".yml")) and name[0] != ".")
-    return tuple(sorted(found))
 
 
 def load_manifest(path: Path, *, fixtures_root: Path) -> Fixture:
@@ -65,7 +54,7 @@ def load_manifest(path: Path, *, fixtures_root: Path) -> Fixture:
     source = source_name(path, fixtures_root)
     if path.suffix != ".yaml":
         raise ManifestError(f"{source}: a manifest is named NAME.yaml, so this one would never be run. Rename it.")
-    if not path.resolve().is_relative_to(fixtures_root.resolve()):
+    if not _resolved(path, source).is_relative_to(fixtures_root.resolve()):
         raise ManifestError(f"{source}: leads out of {fixtures_root.name}/. Put the file itself there.")
     document = load_bytes(read_bounded(path, source), source=source)
     value = document.value
@@ -111,10 +100,11 @@ def load_manifest(path: Path, *, fixtures_root: Path) -> Fixture:
     )
 
 
-def source_name(path: Path, fixtures_root: Path) -> str:
-    """Return how errors name the file `path`: from the folder that holds the fixtures, where it lies there."""
-    root = fixtures_root.parent
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+def _resolved(path: Path, source: str) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise ManifestError(f"{source}: a link that leads to itself. Put the file itself there.") from error
 
 
 def _is_about_rules(violation: Violation) -> bool:

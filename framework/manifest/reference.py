@@ -82,7 +82,12 @@ def _limits(key: Schema) -> Iterator[str]:
 
 def _relations() -> str:
     lines = [f"- `{name}`: {kind.meaning}" for name, kind in RELATION_KINDS.items()]
-    introduction = "Relations compare per-request fields only, exactly; counters of related fixtures differ by design."
+    introduction = (
+        "Relations compare per-request fields only; counters of related fixtures differ by design. Two records of one "
+        "environment are compared exactly. Where the environments differ (a golden of another machine), this fixture's "
+        "own rules hold, and log-probs without a rule are left out. `generated_tokens` are compared always, exactly, "
+        "and at least one request must have generated some on both sides."
+    )
     return "\n".join(["## Kinds of relations", "", introduction, "", *lines, ""])
 
 

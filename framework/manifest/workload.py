@@ -80,14 +80,21 @@ def _prompt_file(name: str, named_at: str, folder: Path, repository: Path) -> tu
             limit = MAXIMUM_PROMPT_FILE_BYTES
             raise ManifestError(f"{named_at}: prompt_file: {name} is larger than {limit:,} bytes. Split the fixture.")
         text = path.read_bytes().decode("utf-8")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8, or no file name"
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = _why_unreadable(error)
         raise ManifestError(f"{named_at}: prompt_file: {name} cannot be read: {reason}.") from error
     lines = enumerate(text.split("\n"), start=1)
-    prompts = tuple(_prompt_line(line, f"{path.name}:{number}") for number, line in lines if line.strip())
+    where = f"{named_at}: prompt_file: {path.resolve().relative_to(repository.resolve()).as_posix()}"
+    prompts = tuple(_prompt_line(line, f"{where}:{number}") for number, line in lines if line.strip())
     if not prompts:
         raise ManifestError(f"{named_at}: prompt_file: {name} holds no prompt. Write one JSON value a line.")
     return prompts
+
+
+def _why_unreadable(error: Exception) -> str | None:
+    if isinstance(error, OSError):
+        return error.strerror
+    return "a link that leads to itself" if isinstance(error, RuntimeError) else "it is not UTF-8, or no file name"
 
 
 def _prompt_line(line: str, where: str) -> Prompt:

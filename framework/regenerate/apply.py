@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from framework.errors import GoldenError
 from framework.golden.lock import writer_lock
 from framework.golden.seal import sealed_bytes
-from framework.golden.store import remove_parts, write_atomically
+from framework.golden.store import remove_parts, write_all
 from framework.regenerate.plan import Change, Kind
 
 if TYPE_CHECKING:
@@ -29,24 +29,27 @@ def provenance(reason: str, adapter_spec: str, revision: str) -> dict[str, Any]:
 def apply_changes(
     changes: Sequence[Change],
     *,
-    target_root: Path,
     state_folder: Path,
     origin: Mapping[str, Any],
 ) -> list[Path]:
-    """Write every new and changed golden, each in one step, and return their paths.
+    """Write every new and changed golden, all of them or none, and return their paths.
 
     Raises:
-        GoldenError: a golden is not what it was when the change was planned (nothing is written then), or another
-            process is writing.
+        GoldenError: a golden is not what it was when the change was planned , one cannot be written, or
+            another process is writing; nothing is written then.
     """
     to_write = [change for change in changes if change.kind in (Kind.NEW, Kind.CHANGED)]
     with writer_lock(state_folder):
         for change in to_write:
             _is_as_planned(change)
-        if target_root.is_dir():
-            remove_parts(target_root)
-        for change in to_write:
-            write_atomically(change.path, _bytes(change, origin))
+        try:
+            remove_parts(change.path for change in to_write)
+            write_all({change.path: _bytes(change, origin) for change in to_write})
+        except OSError as error:
+            raise GoldenError(
+                f"{error.filename or to_write[0].path}: cannot be written: {error.strerror or error}; no golden was"
+                " changed. Make room for it, then run `golden regen` again",
+            ) from None
     return [change.path for change in to_write]
 
 

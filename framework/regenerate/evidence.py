@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from framework.compare.rule import RuleKind
+from framework.errors import GoldenError
+from framework.golden.document import require_golden
 from framework.run.workload import is_greedy
 
 if TYPE_CHECKING:
@@ -63,6 +66,35 @@ def tolerance_warnings(rules: Rules, spread: Spread) -> list[str]:
     return warnings
 
 
+def shape_problems(golden: Mapping[str, Any], fixture: Fixture) -> list[str]:
+    """Return why the golden that a record would become could not be read back as the golden of this fixture."""
+    try:
+        require_golden({**golden, "seal": ""}, Path(fixture.name))
+    except GoldenError as error:
+        return [str(error)]
+    return []
+
+
+def missing_values(fixture: Fixture, record: Mapping[str, Any]) -> list[str]:
+    """Return what a record lacks that its golden needs: requests, and the margins that say how sure each token is.
+
+    A request that failed has no margins, and those of one that samples do not decide its tokens.
+    """
+    problems = []
+    for index in range(len(fixture.workload.prompts)):
+        request = record["requests"].get(str(index))
+        if request is None:
+            problems.append(f'requests["{index}"]: the engine gave no such request')
+        elif "error" not in request and is_greedy(fixture.workload, index):
+            tokens, margins = request.get("generated_tokens"), request.get("margins")
+            if margins is None or (isinstance(tokens, list) and len(margins) != len(tokens)):
+                problems.append(
+                    f'requests["{index}"].margins: a margin for each token that was generated greedily is needed, to'
+                    " tell a stable token from a tie; let the adapter return them",
+                )
+    return problems
+
+
 def margin_problems(fixture: Fixture, record: Mapping[str, Any], instruction_set_error: float | None) -> list[str]:
     """Return why the tokens of a record may not be relied on: exact ties, and margins another CPU could turn.
 
@@ -75,8 +107,11 @@ def margin_problems(fixture: Fixture, record: Mapping[str, Any], instruction_set
             continue
         for position, margin in enumerate(request.get("margins", [])):
             place = f'requests["{request_id}"].margins[{position}]'
-            if margin == 0.0:
-                problems.append(f"{place}: an exact tie of two tokens: either may win elsewhere. Change the prompt")
+            if not margin > 0.0:
+                problems.append(
+                    f"{place}: the margin {margin!r} is an exact tie of two tokens: either may win"
+                    " elsewhere. Change the prompt",
+                )
                 break
             if margin < needed:
                 problems.append(

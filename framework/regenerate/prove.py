@@ -17,7 +17,14 @@ from framework.compare.witness import check_witnesses
 from framework.errors import ExitCode
 from framework.golden.codec import non_finite_paths
 from framework.golden.document import build_golden
-from framework.regenerate.evidence import Spread, margin_problems, per_request_rules, tolerance_warnings
+from framework.regenerate.evidence import (
+    Spread,
+    margin_problems,
+    missing_values,
+    per_request_rules,
+    shape_problems,
+    tolerance_warnings,
+)
 from framework.regenerate.variations import Variation, variations
 from framework.run.adapter import VariesEnvironment
 from framework.run.measure import Measurement, measure
@@ -206,6 +213,8 @@ def _is_fit_for_a_golden(proof: Proof) -> None:
     """Refuse a record that would not pass against itself, or that does not show what the fixture is about."""
     assert proof.record is not None, "only a fixture that ran can be fit"
     golden = candidate(proof)
+    for message in [*shape_problems(golden, proof.fixture), *missing_values(proof.fixture, proof.record)]:
+        proof.refuse(message)
     paths = non_finite_paths(golden)
     for path in paths[:SHOWN_FINDINGS]:
         proof.refuse(f"NON_FINITE {path}: a golden holds no NaN and no infinity")

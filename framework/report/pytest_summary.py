@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from framework.compare.finding import FindingClass
 from framework.errors import ExitCode, worst_exit_code
 from framework.explain.drift import Drift, collect_drift
 from framework.golden.store import write_atomically
@@ -16,17 +17,20 @@ from framework.report.json_report import RUN_SCHEMA, run_document
 from framework.report.streams import json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from framework.manifest.fixture import Fixture
 
 
-def outcome_text(outcome: Outcome, fixture: Fixture) -> str:
-    """Return an outcome as the text that travels."""
-    return json_text(
-        {"entry": outcome.as_json(), "exit_code": int(outcome.exit_code), "pinned": sorted(fixture.engine)},
-    )
+def outcome_text(outcome: Outcome, fixtures: Mapping[str, Fixture]) -> str:
+    """Return an outcome as the text that travels.
+
+    `fixtures` are all of the root: who pins a setting that drifted is said of those too that did not run.
+    """
+    has_drift = any(finding.kind is FindingClass.SETTINGS_DRIFT for finding in outcome.findings)
+    pinned = {name: sorted(fixture.engine) for name, fixture in fixtures.items()} if has_drift else {}
+    return json_text({"entry": outcome.as_json(), "exit_code": int(outcome.exit_code), "pinned": pinned})
 
 
 def summary_lines(texts: Sequence[str]) -> list[str]:
@@ -48,10 +52,15 @@ def write_report(path: Path, texts: Sequence[str]) -> None:
     write_atomically(path.absolute(), json_text(document).encode() + b"\n")
 
 
+def all_skipped(texts: Sequence[str]) -> bool:
+    """Say whether there are outcomes and every one of them is a skip."""
+    return bool(texts) and all(outcome["entry"]["verdict"] == Verdict.SKIP.value for outcome in _parsed(texts))
+
+
 def _parsed(texts: Sequence[str]) -> list[dict[str, Any]]:
     return sorted((json.loads(text) for text in texts), key=lambda outcome: str(outcome["entry"]["fixture"]))
 
 
 def _drift(outcomes: Sequence[dict[str, Any]]) -> tuple[Drift, ...]:
-    pinned = {outcome["entry"]["fixture"]: outcome["pinned"] for outcome in outcomes}
+    pinned = {name: settings for outcome in outcomes for name, settings in outcome["pinned"].items()}
     return collect_drift([outcome["entry"] for outcome in outcomes], pinned)

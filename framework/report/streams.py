@@ -2,21 +2,69 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 
-def out(text: str) -> None:
-    """Print a line of a result."""
-    sys.stdout.write(f"{text}\n")
+def prepare_streams() -> None:
+    """Make stdout and stderr take any text, and exist: a process may be started with either of them closed.
+
+    What is missing is opened on the null device, at its own descriptor, so that no file of ours takes its number.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def out(text: str, end: str = "\n") -> None:
+    """Print a line of a result.
+
+    A reader that left, or a full disk, ends the output and not the command: what it found still ends in its exit code.
+    """
+    try:
+        sys.stdout.write(f"{text}{end}")
+    except OSError as error:
+        _give_up(sys.stdout, error)
+
+
+def flush_out() -> None:
+    """Send out what was printed, with the same patience."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _give_up(sys.stdout, error)
 
 
 def log(text: str) -> None:
     """Print a line that is not part of a result."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+    except OSError as error:
+        _give_up(sys.stderr, error)
+
+
+def _give_up(stream: TextIO, error: OSError) -> None:
+    """Send the rest of a stream nowhere; say so, unless its reader chose to leave."""
+    with contextlib.suppress(OSError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+    if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+        log(f"golden: the output could not be written: {error.strerror or error}")
 
 
 def print_json(document: dict[str, Any]) -> None:

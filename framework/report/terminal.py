@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -12,10 +13,11 @@ from rich.text import Text
 
 from framework.errors import ExitCode
 from framework.judge import Verdict
+from framework.report.streams import out
 from framework.report.text import outcome_lines, severity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from framework.judge import Outcome
     from framework.manifest.fixture import Fixture
@@ -28,11 +30,16 @@ _COLOURS = {Verdict.PASS: "green", Verdict.SKIP: "yellow"}
 _FAILED_COLOUR = "red"
 
 
-def console() -> Console:
-    """Return a console on stdout: coloured on a terminal, plain and wide elsewhere."""
-    if sys.stdout.isatty():
-        return Console(file=sys.stdout, width=max(shutil.get_terminal_size().columns, _NARROWEST), highlight=False)
-    return Console(file=sys.stdout, width=_PLAIN_WIDTH, no_color=True, highlight=False)
+def show(draw: Callable[[Console], None]) -> None:
+    """Print what `draw` draws to stdout: coloured on a terminal, plain and wide elsewhere.
+
+    It is drawn in memory first, so that `out` alone meets a reader that left.
+    """
+    drawn = io.StringIO()
+    is_terminal = sys.stdout.isatty()
+    width = max(shutil.get_terminal_size().columns, _NARROWEST) if is_terminal else _PLAIN_WIDTH
+    draw(Console(file=drawn, force_terminal=is_terminal, no_color=not is_terminal, width=width, highlight=False))
+    out(drawn.getvalue(), end="")
 
 
 def progress_line(outcome: Outcome) -> str:
@@ -42,7 +49,10 @@ def progress_line(outcome: Outcome) -> str:
 
 def print_report(report: Report, fixtures: Mapping[str, Fixture]) -> None:
     """Print a report to stdout."""
-    to = console()
+    show(lambda console: _draw(console, report, fixtures))
+
+
+def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture]) -> None:
     for drift in report.drift:
         to.print(Text(f"DEFAULT CHANGED: {drift.in_words()}.", style="bold yellow"), soft_wrap=True)
     to.print(_table(report, fixtures))

@@ -60,6 +60,18 @@ class Adapter(Protocol):
 
 
 @runtime_checkable
+class ChecksSampling(Protocol):
+    """What an adapter may offer besides: to say what its engine cannot do before it starts."""
+
+    def check_sampling(self, sampling: Mapping[str, Any]) -> None:
+        """Raise `ValueError` in the engine's own words if it cannot sample so.
+
+        `sampling` is what a manifest asks for one request, the workload's part included.
+        """
+        ...
+
+
+@runtime_checkable
 class VariesEnvironment(Protocol):
     """What an adapter may offer besides: ways to compute the same on the same machine with other instructions."""
 

@@ -34,6 +34,6 @@ def last_verdict(state_folder: Path, fixture_name: str) -> dict[str, Any] | None
 def _read(state_folder: Path) -> dict[str, Any]:
     try:
         entries = json.loads((state_folder / _FILE).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return entries if isinstance(entries, dict) else {}

@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.config import InferenceConfig, settings
 from engine.request import FinishReason, Request, SamplingParams
+from framework.errors import ManifestError
 from framework.golden.document import RECORD_SCHEMA
 from framework.run.adapter import SettingDescription
 from framework.run.workload import plain_requests
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 _MODEL_SUFFIXES = (".json", ".safetensors")
+_INDEX_FILE = "model.safetensors.index.json"
 _READ_BYTES = 1 << 20
 
 _GREEDY = {"temperature": 0, "top_k": 0, "top_p": 1, "min_p": 0, "prompt_logprobs": False, "top_n": 0}
@@ -62,6 +65,10 @@ class ReferenceEngine:
         """Raise `ConfigError` if these settings cannot be combined."""
         InferenceConfig.from_mapping(pinned)
 
+    def check_sampling(self, sampling: Mapping[str, Any]) -> None:
+        """Raise `ValueError` on sampling that the engine cannot do."""
+        _sampling(sampling)
+
     def platforms(self) -> tuple[str, ...]:
         """Return the kind of this machine's GPU, if it has one, and `cpu`."""
         return self._platforms
@@ -86,8 +93,13 @@ class ReferenceEngine:
         return "sources " + _hash_of_files(sorted(package.rglob("*.py")), package)
 
     def model_hashes(self, model_path: Path) -> Mapping[str, str]:
-        """Return SHA-256 of the weights with their configuration, and of the tokenizer's files."""
-        files = sorted(path for path in model_path.iterdir() if path.suffix in _MODEL_SUFFIXES)
+        """Return SHA-256 of the weights with their configuration, and of the tokenizer's files.
+
+        Raises:
+            ManifestError: the model holds something that should be a file and cannot be read as one.
+        """
+        names = {path.name for path in _folder(model_path) if path.suffix in _MODEL_SUFFIXES}
+        files = sorted(model_path / name for name in names | _shards(model_path))
         tokenizer = [path for path in files if path.name in _TOKENIZER_FILES]
         model = [path for path in files if path not in tokenizer]
         return {"model": _hash_of_files(model, model_path), "tokenizer": _hash_of_files(tokenizer, model_path)}
@@ -163,6 +175,8 @@ class ReferenceEngine:
 def _sampling(values: Mapping[str, Any]) -> SamplingParams:
     names = {field.name for field in dataclasses.fields(SamplingParams)}
     taken: dict[str, Any] = {}
+    if values.get("max_new_tokens", 1) < 1:
+        raise ValueError("sampling: max_new_tokens 0 is not something this engine can do; generate at least 1")
     for name, value in values.items():
         if name in names:
             taken[name] = frozenset(value) if name == "stop_token_ids" else value
@@ -196,12 +210,41 @@ def _resolved(config: InferenceConfig, pinned: set[str], platform: str) -> dict[
     }
 
 
+def _folder(model_path: Path) -> list[Path]:
+    try:
+        return list(model_path.iterdir())
+    except OSError as error:
+        raise _unreadable(model_path, error.strerror or str(error)) from None
+
+
+def _shards(model_path: Path) -> set[str]:
+    """Return the names of the files that the index of the weights names, whatever they are called."""
+    index = model_path / _INDEX_FILE
+    if not index.is_file():
+        return set()
+    try:
+        shards = set(json.loads(index.read_bytes())["weight_map"].values())
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise _unreadable(index, f"no index of weights: {type(error).__name__}: {error}") from None
+    if not all(isinstance(name, str) for name in shards):
+        raise _unreadable(index, "no index of weights: a file's name is not a string")
+    return shards
+
+
+def _unreadable(path: Path, cause: str) -> ManifestError:
+    return ManifestError(f"{path}: the model cannot be read: {cause}. Restore the model, or take out what is no file")
+
+
 def _hash_of_files(paths: list[Path], base: Path) -> str:
     """Return SHA-256 over the names and contents of files, in the order given."""
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(f"{path.relative_to(base).as_posix()} {path.stat().st_size}\n".encode())
-        with path.open("rb") as stream:
-            while block := stream.read(_READ_BYTES):
-                digest.update(block)
+        try:
+            with path.open("rb") as stream:
+                size = os.fstat(stream.fileno()).st_size
+                digest.update(f"{os.path.relpath(path, base)} {size}\n".encode())
+                while block := stream.read(_READ_BYTES):
+                    digest.update(block)
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, getattr(error, "strerror", None) or str(error)) from None
     return digest.hexdigest()

@@ -149,7 +149,7 @@ class _Worker:
         if status == -signal.SIGKILL:
             message = f"the engine's process was killed by signal 9, most likely for want of memory{output}"
             return _failure(FindingClass.OUT_OF_MEMORY, message)
-        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        how = f"killed by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
         return _failure(FindingClass.ENGINE_CRASH, f"the engine's process was {how}{output}")
 
     def _last_output(self, settle_s: float) -> str:
@@ -179,6 +179,14 @@ def _result(answer: dict[str, Any]) -> Result:
 
 def _failure(kind: FindingClass, message: str) -> dict[str, Any]:
     return {"failure": {"class": kind.value, "message": message}}
+
+
+def _signal_name(number: int) -> str:
+    """Return a signal's name; those for real-time use have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _python_path() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from framework.compare.finding import FindingClass
-from framework.errors import GoldenError
-from framework.golden.document import RECORD_SCHEMA, require_record
+from framework.run.returned import MalformedRecordError, checked_record
 
 if TYPE_CHECKING:
     from framework.manifest.fixture import Fixture
@@ -71,18 +69,17 @@ class Runner(Protocol):
 def execute(adapter: Adapter, task: Task) -> Result:
     """Call the adapter in this process and turn whatever happens into a result."""
     try:
-        record = adapter.run(
+        returned = adapter.run(
             _in_order(task.fixture, task.order),
             model_path=task.model_path,
             platform=task.platform,
             overrides=task.overrides,
         )
-        record = json.loads(json.dumps(record))
-        require_record(record, Path("engine"))
+        record = checked_record(returned, task.fixture)
     except MemoryError as error:
         return _failed(FindingClass.OUT_OF_MEMORY, error)
-    except GoldenError as error:
-        return Result(None, Failure(FindingClass.ENGINE_CRASH, f"the adapter returned no {RECORD_SCHEMA}: {error}"))
+    except MalformedRecordError as error:
+        return Result(None, Failure(FindingClass.ENGINE_CRASH, f"the adapter's record is malformed: {error}"))
     except Exception as error:  # noqa: BLE001 - an engine may raise anything
         text = str(error).lower()
         is_memory = any(words in text for words in _OUT_OF_MEMORY_WORDS)

@@ -41,7 +41,11 @@ def main() -> None:
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(arguments.requests_fd, requests), daemon=True).start()
     with os.fdopen(arguments.answers_fd, "w", encoding="utf-8") as answers:
-        adapter = load_adapter(workspace)
+        try:
+            adapter = load_adapter(workspace)
+        except GoldenInferenceError as error:
+            _send(answers, {"failure": {"class": FindingClass.ENGINE_CRASH.value, "message": str(error)}})
+            return
         _send(answers, {"ready": True})
         while True:
             _send(answers, _answer(adapter, workspace, json.loads(requests.get())))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework.errors import ExitCode
 from framework.golden.store import Golden
-from framework.report.streams import out, print_json
+from framework.report.streams import log, out, print_json
 from framework.run.history import last_verdict
 from framework.run.in_process import InProcessRunner
 from framework.run.session import Session
@@ -35,7 +35,9 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     else:
         for entry in entries:
             out(_in_words(entry))
-    return ExitCode.GOOD
+            if entry["golden_unusable"]:
+                log(f"golden: {entry['fixture']} has no golden that can be used here")
+    return ExitCode.GOLDEN if any(entry["golden_unusable"] for entry in entries) else ExitCode.GOOD
 
 
 def _entry(opened: Opened, session: Session, fixture: Fixture) -> dict[str, Any]:
@@ -62,6 +64,7 @@ def _entry(opened: Opened, session: Session, fixture: Fixture) -> dict[str, Any]
         "witnesses": [str(witness) for witness in fixture.witnesses],
         "relations": [f"{relation.kind} with {relation.other}" for relation in fixture.relations],
         "golden": str(prepared.path) if isinstance(prepared, Golden) else None,
+        "golden_unusable": not isinstance(prepared, Golden) and prepared.exit_code is ExitCode.GOLDEN,
         "golden_problems": problems or ([prepared.reason] if not isinstance(prepared, Golden) else []),
         "provenance": golden["provenance"] if golden else None,
         "last_verdict": last_verdict(opened.workspace.state_folder, fixture.name),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from framework.errors import ExitCode, ManifestError
+from framework.errors import ExitCode, ManifestError, NothingSelectedError
 from framework.manifest import lint_engine
 from framework.manifest.lint import lint
 from framework.manifest.linted import Linted, LintProblem, Severity
 from framework.manifest.load import load_all
 from framework.report.streams import out, print_json
+from framework.run.adapter import ChecksSampling
 from framework.workspace import Workspace, load_adapter, open_workspace
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     loaded = load_all(workspace.fixtures_root)
     problems = _problems(loaded.fixtures, workspace, load_adapter(workspace))
     errors = [str(error) for error in loaded.errors]
+    if not (loaded.fixtures or errors or problems):
+        raise NothingSelectedError(f"there is no manifest below {workspace.fixtures_root}; write one, NAME.yaml")
     failed = bool(errors) or any(problem.severity is Severity.ERROR for problem in problems)
     code = ExitCode.MALFORMED if failed else ExitCode.GOOD
     if arguments.json:
@@ -57,7 +60,13 @@ def manifest_errors(fixtures: Sequence[Fixture], workspace: Workspace, adapter: 
 
     Only what concerns the engine: that a fixture proves little, or has no golden, must not keep it from being judged.
     """
-    linted = Linted(fixtures, workspace.root, adapter.describe(), adapter.check_settings)
+    linted = Linted(
+        fixtures,
+        workspace.root,
+        adapter.describe(),
+        adapter.check_settings,
+        adapter.check_sampling if isinstance(adapter, ChecksSampling) else None,
+    )
     problems = [problem for rule in lint_engine.RULES for problem in rule(linted)]
     return [ManifestError(str(problem)) for problem in problems if problem.severity is Severity.ERROR]
 
@@ -68,6 +77,7 @@ def _problems(fixtures: Sequence[Fixture], workspace: Workspace, adapter: Adapte
         root=workspace.root,
         settings=adapter.describe(),
         check_settings=adapter.check_settings,
+        check_sampling=adapter.check_sampling if isinstance(adapter, ChecksSampling) else None,
     )
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from framework.errors import ExitCode
 from framework.golden.store import golden_path
 from framework.report.streams import print_json
-from framework.report.terminal import console
+from framework.report.terminal import show
 from framework.verbs.opened import Opened, open_selection
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     if arguments.json:
         print_json({"schema": "golden.list/1", "fixtures": entries})
     else:
-        console().print(_table(entries))
+        show(lambda console: console.print(_table(entries)))
     return ExitCode.GOOD if chosen else ExitCode.NOTHING_SELECTED
 
 

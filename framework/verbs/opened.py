@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from framework.errors import ManifestError
+from framework.errors import ManifestError, UsageError
 from framework.manifest.load import load_all
+from framework.manifest.suggest import did_you_mean
 from framework.run.select import select
 from framework.workspace import Workspace, load_adapter, open_workspace
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from framework.manifest.fixture import Fixture
     from framework.run.adapter import Adapter
@@ -38,6 +39,18 @@ def open_selection(arguments: argparse.Namespace) -> Opened:
     loaded = load_all(workspace.fixtures_root)
     if loaded.errors:
         raise ManifestError("\n".join(str(error) for error in loaded.errors))
+    refuse_unknown_platform(getattr(arguments, "platform", None), loaded.fixtures)
     selected = select(loaded.fixtures, arguments.fixtures, getattr(arguments, "tags", ()))
     by_name = {fixture.name: fixture for fixture in loaded.fixtures}
     return Opened(workspace, load_adapter(workspace), by_name, selected)
+
+
+def refuse_unknown_platform(platform: str | None, fixtures: Iterable[Fixture]) -> None:
+    """Refuse a platform that no fixture is for, since everything would be skipped and look well.
+
+    Raises:
+        UsageError: there is no such platform; the message names those there are.
+    """
+    known = sorted({name for fixture in fixtures for name in fixture.platforms})
+    if platform is not None and known and platform not in known:
+        raise UsageError(f"no fixture is for the platform {platform!r}. {did_you_mean(platform, known)}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import unicodedata
 from typing import TYPE_CHECKING
 
 from framework.errors import ExitCode, UsageError, worst_exit_code
+from framework.golden.store import golden_path, why_not_writable
 from framework.regenerate.apply import apply_changes, provenance
 from framework.regenerate.plan import Change, Kind, plan_change
 from framework.regenerate.prove import Prover
@@ -20,16 +22,18 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-_TRUE = ("1", "true", "yes")
+_NO = ("", "0", "false", "no")
+_LOOK_EMPTY = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Fillers that Unicode counts as letters or symbols, and that nobody can see."""
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     """Regenerate what was selected; all of it is written, or nothing."""
     reason = arguments.reason.strip()
-    if not reason:
+    if not _is_visible(reason):
         raise UsageError("--reason is empty; say why the goldens change, for whoever reads them later")
     opened = open_selection(arguments)
-    _refuse_to_write_unseen(arguments, opened.workspace.goldens_root)
+    _refuse_to_write_unseen(arguments, opened)
     refuse_broken_manifests(opened)
     target_root = arguments.out.absolute() if arguments.out else opened.workspace.goldens_root
     changes = _prove_and_plan(opened, arguments.platform, target_root)
@@ -41,7 +45,6 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     if code is ExitCode.GOOD and _confirmed(changes, arguments):
         written = apply_changes(
             changes,
-            target_root=target_root,
             state_folder=opened.workspace.state_folder,
             origin=provenance(reason, opened.workspace.adapter_spec, opened.adapter.revision()),
         )
@@ -49,16 +52,33 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     return code
 
 
-def _refuse_to_write_unseen(arguments: argparse.Namespace, goldens_root: Path) -> None:
+def _is_visible(text: str) -> bool:
+    """Say whether a text has a character that a reader can see: a letter, a number, punctuation or a symbol."""
+    return any(unicodedata.category(char)[0] in "LNPS" and char not in _LOOK_EMPTY for char in text)
+
+
+def _refuse_to_write_unseen(arguments: argparse.Namespace, opened: Opened) -> None:
     """Refuse, before any engine starts, what would end in goldens that nobody has looked at."""
     if arguments.out is not None:
-        if goldens_root.resolve() in (arguments.out.resolve(), *arguments.out.resolve().parents):
-            raise UsageError(f"--out {arguments.out}: candidates do not go into {goldens_root}; choose another folder")
+        _refuse_unfit_folder(arguments.out, opened)
         return
-    if os.environ.get("CI", "").lower() in _TRUE:
+    if os.environ.get("CI", "").strip().lower() not in _NO:
         raise UsageError("CI is set, so no golden is written; `--out DIR` writes candidates for a person to bring in")
     if not arguments.yes and (arguments.json or not sys.stdin.isatty()):
         raise UsageError("nobody is there to be asked; give `--yes` to write without asking, or `--out DIR`")
+
+
+def _refuse_unfit_folder(folder: Path, opened: Opened) -> None:
+    """Refuse a folder for candidates that is none, or that leads, itself or further down, to the goldens."""
+    goldens_root = opened.workspace.goldens_root
+    for fixture in opened.selected:
+        for platform in fixture.platforms:
+            path = golden_path(folder.absolute(), fixture.name, platform)
+            real = path.parent.resolve()
+            if goldens_root.resolve() in (folder.resolve(), *folder.resolve().parents, real, *real.parents):
+                raise UsageError(f"--out {folder}: candidates do not go into {goldens_root}; choose another folder")
+            if why := why_not_writable(path):
+                raise UsageError(f"--out {folder}: {path} cannot be written: {why}; choose another folder")
 
 
 def _prove_and_plan(opened: Opened, platform: str | None, target_root: Path) -> list[Change]:

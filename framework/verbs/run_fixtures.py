@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from framework.golden.store import write_atomically
+from framework.errors import UsageError
+from framework.golden.store import why_not_writable, write_atomically
 from framework.report.json_report import RUN_SCHEMA, report_document
 from framework.report.junit import junit_xml
 from framework.report.streams import log, print_json
@@ -17,13 +18,17 @@ from framework.verbs.opened import open_selection
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from framework.errors import ExitCode
     from framework.judge import Outcome
+    from framework.run.session import Report
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     """Run what was selected and print its report."""
+    if arguments.junit is not None and (why := why_not_writable(arguments.junit)):
+        raise UsageError(f"--junit {arguments.junit}: it cannot be written: {why}; choose another file")
     opened = open_selection(arguments)
     refuse_broken_manifests(opened)
     runner = SubprocessRunner(opened.workspace)
@@ -40,9 +45,17 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         runner.close()
     remember(opened.workspace.state_folder, report.outcomes)
     if arguments.junit is not None:
-        write_atomically(arguments.junit, junit_xml(report))
+        _write_junit(arguments.junit, report)
     if arguments.json:
         print_json(report_document(report, RUN_SCHEMA))
     else:
         print_report(report, opened.fixtures)
     return report.exit_code
+
+
+def _write_junit(path: Path, report: Report) -> None:
+    """Write the report; a disk that is full now does not change what the run has found."""
+    try:
+        write_atomically(path, junit_xml(report))
+    except OSError as error:
+        log(f"golden: --junit {path}: it could not be written: {error.strerror or error}")

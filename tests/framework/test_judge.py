@@ -99,6 +99,38 @@ def test_drift_comes_first_then_values_relations_witnesses() -> None:
     assert kinds(outcome) == ["SETTINGS_DRIFT", "COUNTER", "TOKEN", "RELATION", "WITNESS"]
 
 
+@pytest.mark.parametrize(
+    ("machine", "logprob", "expected"),
+    [
+        ("one", -0.5, []),
+        ("one", -0.501, ["RELATION"]),
+        ("two", -0.501, []),
+        ("two", -0.52, ["RELATION"]),
+    ],
+)
+def test_a_relation_is_exact_in_one_environment_only(machine: str, logprob: float, expected: list[str]) -> None:
+    rules = parse_rules(
+        {
+            "assert": {"generated_tokens": "exact", "generated_logprobs": {"atol": 0.01, "rtol": 0.0}},
+            "inform": ["counters", "performance"],
+        }
+    )
+    fixture = dataclasses.replace(FIXTURE, rules=rules, relations=(Relation("same_outputs_as", "b"),))
+    request = RECORD["requests"]["0"]
+    record = RECORD | {"requests": {"0": request | {"generated_logprobs": [-0.5, -0.25]}}}
+    partner = record | {
+        "requests": {"0": request | {"generated_logprobs": [logprob, -0.25]}},
+        "environment": {"machine": machine},
+    }
+    document = build_golden(record, rules, platform="cpu", hashes=HASHES, manifest_sha256="m", provenance={})
+    of = Golden(Path("goldens/a/cpu.json"), b"", document)
+    outcomes = [
+        judged(record, fixture=fixture, golden=of, partners={"b": partner}),
+        judge_golden_alone(fixture, of, SETTINGS, {"b": partner}),
+    ]
+    assert [kinds(outcome) for outcome in outcomes] == [expected, expected]
+
+
 def test_a_partner_that_gave_nothing_is_never_silence() -> None:
     fixture = dataclasses.replace(FIXTURE, relations=(Relation("same_outputs_as", "b"),))
     assert kinds(judged(RECORD, fixture=fixture)) == ["RELATION"]
@@ -119,6 +151,53 @@ def test_times_are_judged_only_where_they_were_recorded_and_ratios_everywhere() 
     assert "performance.tokens_per_second" in outcome.reason
     unfair = slow | {"paired_throughput_ratio": [9.0, 9.0, 9.0]}
     assert kinds(judged(elsewhere | {"performance": unfair})) == ["PERFORMANCE"]
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ({"tokens_per_second": float("nan")}, [("NON_FINITE", "performance.tokens_per_second")]),
+        ({"tokens_per_second": 0.0}, [("PERFORMANCE", "performance.tokens_per_second")]),
+        ({"tokens_per_second": -1.0}, [("PERFORMANCE", "performance.tokens_per_second")]),
+        ({"tokens_per_second": None}, [("STRUCTURE", "performance.tokens_per_second")]),
+        ({"tokens_per_second": 1e-9}, []),
+        ({}, [("STRUCTURE", "performance.tokens_per_second")]),
+    ],
+)
+def test_a_broken_figure_is_found_on_every_machine(figures: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    performance = {"paired_throughput_ratio": [1.0, 1.0, 1.0], **figures}
+    outcome = judged(RECORD | {"performance": performance, "environment": {"machine": "two"}})
+    assert [(finding.kind.value, finding.path) for finding in outcome.findings] == expected
+
+
+def test_a_run_with_no_rule_left_to_judge_is_skipped_and_says_why() -> None:
+    rules = parse_rules(
+        {
+            "assert": {"performance": {"*": {"ratio": [0.9, 1.1]}}},
+            "inform": ["generated_tokens", "counters"],
+        }
+    )
+    record = RECORD | {"performance": {"tokens_per_second": 10.0}}
+    document = build_golden(record, rules, platform="cpu", hashes=HASHES, manifest_sha256="m", provenance={})
+    of = Golden(Path("goldens/a/cpu.json"), b"", document)
+    fixture = dataclasses.replace(FIXTURE, rules=rules)
+    elsewhere = record | {"environment": {"machine": "two"}}
+    outcome = judged(elsewhere, fixture=fixture, golden=of)
+    assert (outcome.verdict, outcome.exit_code) == (Verdict.SKIP, ExitCode.NOTHING_SELECTED)
+    assert "performance.*" in outcome.reason
+    assert "environment" in outcome.reason
+    assert judged(record, fixture=fixture, golden=of).verdict is Verdict.PASS
+    broken = elsewhere | {"performance": {"tokens_per_second": 0.0}}
+    assert kinds(judged(broken, fixture=fixture, golden=of)) == ["PERFORMANCE"]
+    idle = elsewhere | {"counters": {"step_count": 0}}
+    assert kinds(judged(idle, fixture=fixture, golden=of)) == ["WITNESS"]
+
+
+def test_two_files_of_two_machines_are_judged_by_every_rule() -> None:
+    slow = {"paired_throughput_ratio": [1.0, 1.0, 1.0], "tokens_per_second": 1.0}
+    elsewhere = RECORD | {"performance": slow, "environment": {"machine": "two"}}
+    outcome = judge_files(RECORD, elsewhere, RULES)
+    assert (kinds(outcome), outcome.reason) == (["PERFORMANCE"], "")
 
 
 def test_two_files_are_judged_without_a_fixture() -> None:

@@ -86,9 +86,62 @@ def test_items_are_selected_by_name_and_tag(toy: ToyRoot, pytester: pytest.Pytes
 
 
 def test_a_platform_that_is_not_here_skips(toy: ToyRoot, pytester: pytest.Pytester) -> None:
-    result = run(pytester, "fixtures", "--golden-platform", "nvidia-h200", "-rs")
-    result.assert_outcomes(skipped=2)
+    toy.write("gpu", more="platforms: [nvidia-h200]")
+    result = run(pytester, "fixtures", "--golden-platform", "nvidia-h200", "-rs", "--golden-report", "report.json")
+    result.assert_outcomes(skipped=3)
     result.stdout.fnmatch_lines(["*this machine has cpu and nvidia-h200 was asked for*"])
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert json.loads((toy.path / "report.json").read_text())["exit_code"] == 13
+
+
+def test_skipped_fixtures_beside_passing_ones_are_no_failure(toy: ToyRoot, pytester: pytest.Pytester) -> None:
+    toy.write("gpu", more="platforms: [nvidia-h200]")
+    result = run(pytester, "fixtures", "-n", "2")
+    result.assert_outcomes(passed=2, skipped=1)
+    assert result.ret == 0
+
+
+def test_a_platform_of_no_fixture_is_an_error(toy: ToyRoot, pytester: pytest.Pytester) -> None:
+    result = run(pytester, "fixtures", "--golden-platform", "nonsense")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*no fixture is for the platform 'nonsense'. There are: cpu*"])
+    assert "Traceback" not in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("def x(:", "SyntaxError: invalid syntax (at *toy_adapter.py:1)"), ("NOPE", "NameError: *toy_adapter.py:1)")],
+)
+def test_an_engine_that_cannot_be_imported_is_an_error(
+    toy: ToyRoot, pytester: pytest.Pytester, text: str, words: str
+) -> None:
+    (toy.path / "toy_adapter.py").write_text(text)
+    result = run(pytester, "fixtures")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"*cannot be imported: {words}".replace("(at", "[(]at")])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_a_fault_of_the_framework_is_one_line(toy: ToyRoot, pytester: pytest.Pytester) -> None:
+    with (toy.path / "toy_adapter.py").open("a") as stream:
+        stream.write("\ndef broken(self, path): raise KeyError('odd')\nToyEngine.model_hashes = broken\n")
+    result = run(pytester, "fixtures", "-k", "legacy")
+    result.assert_outcomes(failed=1, deselected=1)
+    result.stdout.fnmatch_lines(["internal error: KeyError: 'odd' *please report it*"])
+    assert "Traceback" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("target", ["", "fixtures", "pytest.ini/report.json"])
+def test_a_report_that_cannot_be_written_is_refused_first(toy: ToyRoot, pytester: pytest.Pytester, target: str) -> None:
+    result = run(pytester, "fixtures", f"--golden-report={target}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--golden-report {target}: it cannot be written: *"])
+
+
+def test_who_pins_a_setting_is_said_of_fixtures_that_did_not_run(toy: ToyRoot, pytester: pytest.Pytester) -> None:
+    toy.set_default_mode("legacy")
+    result = run(pytester, "fixtures", "-k", "default")
+    result.stdout.fnmatch_lines(["DEFAULT CHANGED: *not affected: mode/legacy*"])
 
 
 def test_a_broken_manifest_is_a_collection_error_with_its_line(toy: ToyRoot, pytester: pytest.Pytester) -> None:

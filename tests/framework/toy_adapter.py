@@ -20,7 +20,8 @@ from framework.run.adapter import SettingDescription
 from framework.run.workload import plain_requests
 
 VOCABULARY = 1000
-FAULTS = ("none", "crash", "die", "killed", "hang", "memory", "nan", "random", "noise", "tie", "narrow", "no_record")
+_VIOLENT_FAULTS = ("crash", "die", "killed", "odd_signal", "hang", "memory")
+FAULTS = ("none", *_VIOLENT_FAULTS, "nan", "random", "noise", "tie", "narrow", "no_record")
 
 
 def _default(name: str, otherwise: str) -> str:
@@ -133,6 +134,8 @@ def misbehave(fault: str) -> None:
         os._exit(3)
     if fault == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if fault == "odd_signal":
+        os.kill(os.getpid(), 40)
     if fault == "memory":
         raise MemoryError("no more toys")
     if fault == "hang":

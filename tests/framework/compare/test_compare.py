@@ -105,6 +105,33 @@ def test_empty_lists_on_both_sides_prove_nothing() -> None:
     assert found(both, both) == [("RULES", TOKENS), ("RULES", LOGPROBS)]
 
 
+@pytest.mark.parametrize(
+    ("request_part", "parts", "path"),
+    [
+        ({}, {"counters": {"step_count": {}}}, "counters.step_count"),
+        ({}, {"counters": {"step_count": []}}, "counters.step_count"),
+        ({}, {"counters": {"step_count": [[]]}}, "counters.step_count"),
+        ({}, {"counters": {"step_count": {"a": [], "b": {}}}}, "counters.step_count"),
+        ({"routing_indices": [[], []]}, {}, 'requests["0"].routing_indices'),
+        ({"routing_indices": [[[]]]}, {}, 'requests["0"].routing_indices'),
+        ({"top_n_logprobs": [[], []]}, {}, 'requests["0"].top_n_logprobs'),
+        ({"finish_reason": {}}, {}, 'requests["0"].finish_reason'),
+        ({"finish_reason": [{}]}, {}, 'requests["0"].finish_reason'),
+    ],
+)
+def test_nested_empty_things_on_both_sides_prove_nothing(
+    request_part: dict[str, Any], parts: dict[str, Any], path: str
+) -> None:
+    both = record(request_part, **parts)
+    asserted = dict.fromkeys(["finish_reason", *request_part], "exact")
+    written = rules(asserted, ignore={})
+    assert found(both, both, written) == [("RULES", path)]
+    name = path.rpartition(".")[2]
+    allowed = {"exact": True, "allow_empty": True}
+    part = {"counters": {"*": allowed}} if parts else {name: allowed}
+    assert found(both, both, rules(asserted | part, ignore={})) == []
+
+
 def test_empty_lists_pass_where_the_rule_allows_them() -> None:
     written = rules(
         {

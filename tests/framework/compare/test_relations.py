@@ -12,6 +12,13 @@ from framework.manifest.fixture import Relation
 from tests.framework.compare.samples import REQUEST, Json, record, without
 
 OTHER = REQUEST | {"prompt_tokens": [7], "generated_tokens": [4, 5], "generated_text": "xy"}
+FAILED = REQUEST | {
+    "generated_tokens": [],
+    "generated_logprobs": [],
+    "generated_text": "",
+    "finish_reason": "error",
+    "error": "too long",
+}
 RULES = {"assert": {"generated_tokens": "exact"}}
 
 
@@ -128,8 +135,62 @@ def test_margins_are_not_compared() -> None:
 
 
 def test_two_failed_requests_are_equal() -> None:
-    failed = record({"generated_tokens": [], "generated_logprobs": [], "generated_text": "", "error": "too long"})
-    assert found("async_equals_legacy", failed, failed) == []
+    one = record(requests={"0": REQUEST, "1": FAILED})
+    assert found("async_equals_legacy", one, one) == []
+    assert found("same_prefix_as", one, one) == []
+
+
+@pytest.mark.parametrize("kind", RELATION_KINDS)
+def test_two_requests_that_failed_for_two_reasons_differ(kind: str) -> None:
+    one = record(requests={"0": REQUEST, "1": FAILED})
+    other = record(requests={"0": REQUEST, "1": FAILED | {"error": "no memory"}})
+    assert found(kind, one, other) == ['requests["1"].error']
+
+
+@pytest.mark.parametrize("kind", RELATION_KINDS)
+def test_a_relation_that_compared_no_token_proves_nothing(kind: str) -> None:
+    failed = record(requests={"0": FAILED, "1": FAILED})
+    assert found(kind, failed, failed) == ["requests"]
+
+
+@pytest.mark.parametrize("kind", RELATION_KINDS)
+def test_a_request_that_failed_on_one_side_is_found(kind: str) -> None:
+    good, bad = record(requests={"0": REQUEST, "1": REQUEST}), record(requests={"0": REQUEST, "1": FAILED})
+    assert 'requests["1"].generated_tokens' in found(kind, good, bad)
+    assert 'requests["1"].generated_tokens' in found(kind, bad, good)
+
+
+@pytest.mark.parametrize("kind", RELATION_KINDS)
+@pytest.mark.parametrize("part", [{"ignore": dict.fromkeys(REQUEST.keys() - {"prompt_tokens"}, "not under test")}])
+def test_tokens_are_compared_even_where_the_rules_ignore_every_field(kind: str, part: Json) -> None:
+    rules = {"assert": {"counters": {"*": "exact"}}, **part}
+    assert found(kind, record(), record(), rules) == []
+    changed = record({"generated_tokens": [1, 9, 3]})
+    assert found(kind, changed, record(), rules) == ['requests["0"].generated_tokens[1]']
+
+
+@pytest.mark.parametrize("kind", RELATION_KINDS)
+@pytest.mark.parametrize("elsewhere", [{"environment": {"machine": "two"}}, {}])
+def test_logprobs_of_two_environments_are_compared_by_the_fixtures_own_rule(kind: str, elsewhere: Json) -> None:
+    rules = {"assert": {"generated_logprobs": {"atol": 0.01, "rtol": 0.0}}}
+    here = record(environment={"machine": "one"})
+    near = record({"generated_logprobs": [-0.1, -0.2, -0.301]}, **elsewhere)
+    far = record({"generated_logprobs": [-0.1, -0.2, -0.32]}, **elsewhere)
+    path = 'requests["0"].generated_logprobs[2]'
+    assert found(kind, near, here, rules) == found(kind, here, near, rules) == []
+    assert found(kind, near, here, {"assert": {"generated_logprobs": "exact"}}) == [path]
+    assert found(kind, far, here, rules) == [path]
+    (finding,) = check_relation(Relation(kind, "other"), far, here, parse_rules(rules))
+    assert "different environments, so this fixture's own rule holds: atol 0.01, rtol 0.0" in finding.message
+    same = record({"generated_logprobs": [-0.1, -0.2, -0.301]}, environment={"machine": "one"})
+    assert found(kind, same, here, rules) == [path]
+
+
+@pytest.mark.parametrize("kind", RELATION_KINDS)
+def test_logprobs_without_a_rule_are_left_out_between_environments_and_tokens_are_not(kind: str) -> None:
+    here, there = record(environment={"machine": "one"}), {"environment": {"machine": "two"}}
+    assert found(kind, record({"generated_logprobs": [-9.0, -9.0, -9.0]}, **there), here) == []
+    assert found(kind, record({"generated_tokens": [1, 9, 3]}, **there), here) == ['requests["0"].generated_tokens[1]']
 
 
 @pytest.mark.parametrize("broken", [None, [], {}, {"requests": None}, {"requests": {}}, {"requests": {"0": 3}}])

@@ -23,10 +23,38 @@ def judged(golden: Any, current: Any) -> list[tuple[str, str]]:
     return [(kind, path.removeprefix(PATH)) for kind, path in got]
 
 
-def test_candidates_are_paired_by_token_id_not_by_place() -> None:
-    swapped = [candidates((7, -1.0), (5, -0.5)), GOLDEN[1]]
-    assert judged(GOLDEN, GOLDEN) == []
-    assert judged(GOLDEN, swapped) == []
+@pytest.mark.parametrize(
+    ("golden", "current"),
+    [
+        (((5, -0.5), (7, -0.5)), ((7, -0.5), (5, -0.5))),
+        (((5, -0.5), (7, -0.505)), ((7, -0.5), (5, -0.505))),
+        # Each value moved by less than the tolerance, and so they changed places.
+        (((5, -0.5), (7, -0.515)), ((7, -0.507), (5, -0.509))),
+        (((5, -0.5), (7, -0.5), (9, -0.5)), ((9, -0.5), (5, -0.5), (7, -0.5))),
+    ],
+)
+def test_candidates_that_tie_may_stand_in_either_order(golden: Any, current: Any) -> None:
+    assert judged([candidates(*golden)], [candidates(*current)]) == []
+    assert judged([candidates(*current)], [candidates(*golden)]) == []
+
+
+@pytest.mark.parametrize(
+    ("golden", "current", "expected"),
+    [
+        (((5, -0.5), (7, -1.0)), ((7, -1.0), (5, -0.5)), "[0][0].token_id"),
+        (((5, -0.5), (7, -0.52)), ((7, -0.52), (5, -0.5)), "[0][0].token_id"),
+        (((1, -0.1), (5, -0.5), (7, -1.0)), ((1, -0.1), (7, -1.0), (5, -0.5)), "[0][1].token_id"),
+        (((5, -0.5), (7, -0.5), (9, -2.0)), ((9, -2.0), (5, -0.5), (7, -0.5)), "[0][0].token_id"),
+    ],
+)
+def test_candidates_in_another_order_without_a_tie_are_found(golden: Any, current: Any, expected: str) -> None:
+    assert judged([candidates(*golden)], [candidates(*current)]) == [("LOGPROB", expected)]
+    assert len(judged([candidates(*current)], [candidates(*golden)])) == 1
+
+
+def test_an_order_that_both_sides_share_is_not_judged() -> None:
+    unordered = [candidates((7, -1.0), (5, -0.5))]
+    assert judged(unordered, unordered) == []
 
 
 @pytest.mark.parametrize(

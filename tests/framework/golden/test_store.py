@@ -17,6 +17,8 @@ from framework.golden.store import (
     read_golden,
     read_record_or_golden,
     remove_parts,
+    why_not_writable,
+    write_all,
     write_atomically,
 )
 from tests.framework.toy_root import REPOSITORY
@@ -131,6 +133,60 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_several_files_are_all_written_or_none(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"old")
+    (tmp_path / "folder").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    for wrong in (tmp_path / "folder", tmp_path / "old" / "below", tmp_path / "old" / "deep" / "below"):
+        with pytest.raises(OSError, match=r"folder|directory"):
+            write_all({tmp_path / "old": b"new", tmp_path / "new" / "deep" / "file": b"new", wrong: b"new"})
+        assert sorted(tmp_path.rglob("*")) == before
+        assert (tmp_path / "old").read_bytes() == b"old"
+    write_all({tmp_path / "old": b"new", tmp_path / "new" / "deep" / "file": b"other"})
+    assert (tmp_path / "old").read_bytes() == b"new"
+    assert (tmp_path / "new" / "deep" / "file").read_bytes() == b"other"
+
+
+def test_only_what_a_writer_of_the_same_file_left_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "cpu.json"
+    names = (
+        ".cpu.json.x.part",
+        ".download.part",
+        ".golden-writing-other.json.x.part",
+        "deep/.golden-writing-cpu.json.x.part",
+    )
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("precious")
+    (tmp_path / ".golden-writing-cpu.json.x.part").write_text("half")
+    remove_parts([path, tmp_path / "missing" / "cpu.json"])
+    assert sorted(entry.relative_to(tmp_path).as_posix() for entry in tmp_path.rglob("*.part")) == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("folder", "it is a folder"), ("file/x", "file is no folder"), ("file/a/x", "file is no folder"), ("a/b/x", "")],
+)
+def test_it_is_known_beforehand_what_cannot_be_written(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert why_not_writable(tmp_path / name).endswith(why)
+    assert bool(why_not_writable(tmp_path / name)) is bool(why)
+
+
+def test_a_path_that_no_file_can_have_is_unreadable() -> None:
+    with pytest.raises(GoldenError, match="null byte"):
+        read_golden(Path("a\0b"))
+
+
+def test_a_golden_that_names_no_fixture_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "cpu.json"
+    sections: dict[str, Any] = {name: {} for name in ("requests", "settings", "environment", "hashes", "provenance")}
+    path.write_bytes(sealed_bytes({"schema": "golden.golden/1", "platform": "cpu", "manifest_sha256": "", **sections}))
+    with pytest.raises(GoldenError, match='"fixture" is absent'):
+        read_golden(path)
+
+
 KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
@@ -138,7 +194,7 @@ from framework.golden import store
 
 calls = []
 def traced(frame, event, argument):
-    if event == "call" and frame.f_code.co_name in ("write_atomically", "mkstemp", "fdopen", "replace", "_sync_folder"):
+    if event == "call" and frame.f_code.co_name in ("write_all", "mkstemp", "fdopen", "replace", "_sync_folder"):
         calls.append(frame.f_code.co_name)
         if len(calls) > int(sys.argv[2]):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -157,7 +213,7 @@ def test_a_writer_killed_at_any_step_leaves_the_old_file_or_the_new_one(tmp_path
     done = subprocess.run(command, cwd=REPOSITORY, check=False, timeout=30)
     assert done.returncode == -signal.SIGKILL
     assert path.read_bytes() == (b"new" * 100_000 if step == 4 else b"old")
-    remove_parts(tmp_path)
+    remove_parts([path])
     assert list(tmp_path.iterdir()) == [path]
 
 

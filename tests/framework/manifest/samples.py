@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from framework.manifest.fixture import Fixture
 from framework.manifest.lint import lint
@@ -61,6 +65,18 @@ def write_golden(root: Path, name: str, platform: str = "cpu", *, size: int = 2)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b" " * size)
     return path
+
+
+def refuse_to_list(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make a folder one that this user may not read; who tests as root may read all."""
+    real = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if Path(path) == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
 
 
 def fixtures_of(root: Path) -> tuple[Fixture, ...]:

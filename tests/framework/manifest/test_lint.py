@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from tests.framework.manifest.samples import (
     make_root,
     only,
     problems,
+    refuse_to_list,
     write,
     write_golden,
 )
@@ -142,19 +145,64 @@ def test_a_fixture_without_witness_is_warned_about(tmp_path: Path) -> None:
     assert (problem.path, problem.severity) == ("witness", Severity.WARNING)
 
 
-@pytest.mark.parametrize("witness", ["counters.a >= 0", "counters.a > -1", "counters.a != -3"])
+@pytest.mark.parametrize(
+    "witness",
+    [
+        "counters.a >= 0",
+        "counters.a >= -0.5",
+        "counters.a > -1",
+        "counters.a != -3",
+        "counters.a != 0.5",
+        "counters.a < 1e300",
+        "counters.a <= 1e16",
+        "counters.a != 1e300",
+        "counters.of.kind >= 0",
+        'requests["0"].generated_tokens[0] >= 0',
+        'requests["0"].generated_tokens[0] != 1.5',
+        'requests["0"].prompt_tokens[0] > -1',
+        'requests["0"].routing_indices[0][0][1] >= 0',
+        'requests["0"].generated_logprobs[0] <= 0',
+        'requests["0"].prompt_logprobs[0] < 0.5',
+        'requests["0"].generated_logprobs[0] > -1e300',
+        'requests["0"].top_n_logprobs[0][0].token_id >= 0',
+        'requests["0"].top_n_logprobs[0][0].logprob <= 0',
+        'requests["0"].margins[0] >= 0',
+        "performance.a < 1e300",
+        "performance.a > -1e300",
+    ],
+)
 def test_a_witness_that_cannot_fail_is_refused(tmp_path: Path, witness: str) -> None:
     root = make_root(tmp_path)
     path = write(root, "a")
-    path.write_text(path.read_text().replace("counters.step_count > 0", witness))
-    assert only(root).path == "witness[0]"
+    path.write_text(path.read_text().replace('"counters.step_count > 0"', f"'{witness}'"))
+    problem = only(root)
+    assert (problem.path, problem.severity) == ("witness[0]", Severity.ERROR)
 
 
-@pytest.mark.parametrize("witness", ["counters.a >= 1", "counters.a == 0", "counters.a < 0", "performance.a >= 0"])
+@pytest.mark.parametrize(
+    "witness",
+    [
+        "counters.a >= 1",
+        "counters.a > 0",
+        "counters.a == 0",
+        "counters.a < 0",
+        "counters.a != 0",
+        "counters.a != 3",
+        "counters.a != 3.0",
+        "counters.a <= 1000000",
+        'requests["0"].generated_tokens[0] > 0',
+        'requests["0"].generated_logprobs[0] < 0',
+        'requests["0"].generated_logprobs[0] >= -1.5',
+        'requests["0"].generated_logprobs[0] != -0.5',
+        'requests["0"].margins[0] > 0.5',
+        "performance.a >= 0",
+        "performance.a != 0.5",
+    ],
+)
 def test_a_witness_that_can_fail_is_accepted(tmp_path: Path, witness: str) -> None:
     root = make_root(tmp_path)
     path = write(root, "a")
-    path.write_text(path.read_text().replace("counters.step_count > 0", witness))
+    path.write_text(path.read_text().replace('"counters.step_count > 0"', f"'{witness}'"))
     assert problems(root) == []
 
 
@@ -163,6 +211,95 @@ def test_a_tolerance_that_lets_zero_pass_is_refused(tmp_path: Path) -> None:
     path = write(root, "a")
     path.write_text(path.read_text().replace("assert:\n", "assert:\n  generated_logprobs: {atol: 0, rtol: 1}\n"))
     assert only(root).path == "assert.generated_logprobs"
+
+
+@pytest.mark.parametrize(
+    ("name", "atol", "refused"),
+    [
+        ("generated_logprobs", "1", True),
+        ("prompt_logprobs", "1e9", True),
+        ("top_n_logprobs", "2.5", True),
+        ("generated_logprobs", "0.5", False),
+        ("margins", "1", False),
+    ],
+)
+def test_a_tolerance_of_logprobs_that_cannot_fail_is_refused(
+    tmp_path: Path, name: str, atol: str, refused: bool
+) -> None:
+    root = make_root(tmp_path)
+    path = write(root, "a")
+    path.write_text(path.read_text().replace("assert:\n", f"assert:\n  {name}: {{atol: {atol}, rtol: 0}}\n"))
+    assert [problem.path for problem in problems(root)] == [f"assert.{name}"] * refused
+    assert all("cannot fail" in problem.message for problem in problems(root))
+
+
+@pytest.mark.parametrize("target", ["nowhere.json", "cpu.json", "../.."])
+def test_a_golden_that_is_a_broken_link_is_one_error(tmp_path: Path, target: str) -> None:
+    root = make_root(tmp_path)
+    write(root, "a")
+    path = root / "goldens" / "a" / ("cpu.json" if target.endswith("json") else "more")
+    path.parent.mkdir(parents=True)
+    path.symlink_to(target)
+    problem = only(root)
+    assert (problem.file, problem.path, problem.severity) == (
+        path.relative_to(root).as_posix(),
+        "golden",
+        Severity.ERROR,
+    )
+
+
+def test_goldens_in_a_folder_that_cannot_be_read_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make_root(tmp_path)
+    write(root, "a")
+    write_golden(root, "a")
+    refuse_to_list(monkeypatch, root / "goldens" / "a")
+    assert (only(root).file, only(root).path) == ("goldens/a", "golden")
+
+
+def refuse_sampling(sampling: Mapping[str, Any]) -> None:
+    for name in ("temperature", "top_k"):
+        if sampling.get(name):
+            raise ValueError(f"sampling: {name} {sampling[name]!r} is not something this engine can do.")
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        ("  prompts: [a]\n  sampling: {temperature: 0, top_k: 0}\n", []),
+        ("  prompts: [a, b]\n  sampling: {temperature: 0.5}\n", [("workload.sampling.temperature", 8)]),
+        (
+            "  prompts:\n    - a\n    - {text: b, sampling: {top_k: 4}}\n    - {text: c, sampling: {top_k: 4}}\n",
+            [("workload.prompts[1].sampling.top_k", 9)],
+        ),
+        (
+            "  prompts:\n    - {text: b, sampling: {temperature: 0}}\n  sampling: {temperature: 0.5}\n",
+            [],
+        ),
+        (
+            "  prompts: [a, {text: b, sampling: {top_k: 4, temperature: 0}}]\n  sampling: {temperature: 0.5}\n",
+            [("workload.sampling.temperature", 8), ("workload.prompts[1].sampling.top_k", 7)],
+        ),
+        ("  prompt_file: p.jsonl\n", [("workload.prompt_file", 7)]),
+    ],
+)
+def test_sampling_that_the_engine_cannot_do_is_refused_with_its_line(
+    tmp_path: Path, workload: str, expected: list[tuple[str, int]]
+) -> None:
+    root = make_root(tmp_path)
+    path = write(root, "a")
+    path.write_text(path.read_text().replace("  prompts: [hello]\n", workload))
+    (root / "fixtures" / "p.jsonl").write_text('"a"\n{"text": "b", "sampling": {"top_k": 3}}\n')
+    write_golden(root, "a")
+    found = lint(
+        fixtures_of(root),
+        root=root,
+        settings=SETTINGS,
+        check_settings=check_settings,
+        check_sampling=refuse_sampling,
+    )
+    assert {(problem.path, problem.line) for problem in found} == set(expected)
+    assert all("is not something this engine can do" in problem.message for problem in found)
+    assert all(problem.severity is Severity.ERROR for problem in found)
 
 
 def test_a_misspelt_field_is_warned_about(tmp_path: Path) -> None:

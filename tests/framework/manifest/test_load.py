@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from framework.errors import ExitCode, ManifestError
 from framework.manifest.fixture import Fixture, Relation, Witness
 from framework.manifest.load import load_all, load_manifest
-from tests.framework.manifest.samples import MANIFEST, make_root, write
+from tests.framework.manifest.samples import MANIFEST, make_root, refuse_to_list, write
 
 FULL = """\
 manifest: 1
@@ -143,11 +143,67 @@ def test_models_hidden_folders_and_other_files_are_no_manifests(tmp_path: Path) 
     assert [fixture.name for fixture in load_all(root / "fixtures").fixtures] == ["sub/models/y"]
 
 
-def test_a_manifest_that_would_never_be_run_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["a.yml", "a.YAML", "a.Yaml", "a.YML"])
+def test_a_manifest_that_would_never_be_run_is_an_error(tmp_path: Path, name: str) -> None:
     root = make_root(tmp_path)
-    write(root, "a").rename(root / "fixtures" / "a.yml")
-    (error,) = load_all(root / "fixtures").errors
+    write(root, "b")
+    write(root, "a").rename(root / "fixtures" / name)
+    loaded = load_all(root / "fixtures")
+    (error,) = loaded.errors
+    assert str(error).startswith(f"fixtures/{name}: ")
     assert "Rename it" in str(error)
+    assert [fixture.name for fixture in loaded.fixtures] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "part"),
+    [
+        ("more", "../elsewhere", "a link to a folder"),
+        ("sub/back", "..", "a link to a folder"),
+        ("sub/models", "../models", "a link to a folder"),
+        ("gone", "nowhere", "a link that leads nowhere"),
+        ("gone.jsonl", "nowhere", "a link that leads nowhere"),
+        ("itself", "itself", "a link that leads nowhere"),
+        ("a.yaml", "a.yaml", "a link that leads to itself"),
+        ("a.yaml", "nowhere.yaml", "cannot be read"),
+        ("a.YAML", "a.YAML", "Rename it"),
+    ],
+)
+def test_a_link_whose_manifests_would_never_be_run_is_one_error(
+    tmp_path: Path, link: str, target: str, part: str
+) -> None:
+    root = make_root(tmp_path)
+    write(root, "b")
+    write(root, "sub/c")
+    (root / "elsewhere").mkdir()
+    (root / "fixtures" / link).symlink_to(target)
+    loaded = load_all(root / "fixtures")
+    (error,) = loaded.errors
+    assert str(error).startswith(f"fixtures/{link}: ")
+    assert part in str(error)
+    assert [fixture.name for fixture in loaded.fixtures] == ["b", "sub/c"]
+
+
+def test_links_among_models_and_hidden_ones_are_left_alone(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    write(root, "b")
+    (root / "fixtures" / ".cache").symlink_to("nowhere")
+    (root / "fixtures" / "models" / "other").symlink_to("small")
+    (root / "fixtures" / "models" / "gone").symlink_to("nowhere")
+    assert load_all(root / "fixtures").errors == ()
+
+
+def test_a_folder_that_cannot_be_read_is_an_error_and_hides_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_root(tmp_path)
+    write(root, "b")
+    write(root, "secret/c")
+    refuse_to_list(monkeypatch, root / "fixtures" / "secret")
+    loaded = load_all(root / "fixtures")
+    (error,) = loaded.errors
+    assert str(error).startswith("fixtures/secret: a folder that cannot be read")
+    assert [fixture.name for fixture in loaded.fixtures] == ["b"]
 
 
 def test_a_folder_without_manifests_holds_none(tmp_path: Path) -> None:

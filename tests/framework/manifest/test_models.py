@@ -8,14 +8,25 @@ from framework.manifest.models import NoSuchModelError, find_model, model_names
 from tests.framework.manifest.samples import make_root
 
 
-def test_a_model_is_a_folder_or_a_recipe(tmp_path: Path) -> None:
+def test_a_model_is_a_folder(tmp_path: Path) -> None:
     fixtures = make_root(tmp_path) / "fixtures"
-    recipe = fixtures / "models" / "random" / "tiny.yaml"
-    recipe.parent.mkdir()
-    recipe.write_text("{}")
+    nested = fixtures / "models" / "random" / "tiny"
+    nested.mkdir(parents=True)
+    (nested / "config.json").write_text("{}")
+    (fixtures / "models" / "random" / "recipe.yaml").write_text("{}")
     assert find_model("small", fixtures) == fixtures / "models" / "small"
-    assert find_model("random/tiny", fixtures) == recipe
+    assert find_model("random/tiny", fixtures) == nested
     assert model_names(fixtures) == ("random/tiny", "small")
+
+
+@pytest.mark.parametrize("name", ["small/config.json", "README.md", "recipe.yaml"])
+def test_a_file_is_no_model_and_those_that_are_there_are_listed(tmp_path: Path, name: str) -> None:
+    fixtures = make_root(tmp_path) / "fixtures"
+    (fixtures / "models" / name).write_text("{}")
+    with pytest.raises(NoSuchModelError, match=f"models/{name} is a file, and a model is a folder.*small"):
+        find_model(name, fixtures)
+    with pytest.raises(NoSuchModelError, match='no model "recipe". There are: small'):
+        find_model("recipe", fixtures)
 
 
 def test_a_missing_model_lists_what_is_there(tmp_path: Path) -> None:

@@ -78,6 +78,22 @@ def test_a_broken_prompt_file_is_refused(tmp_path: Path, content: str | bytes, p
         from_file(make_root(tmp_path), content)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("fixtures/sub/a.yaml:7: prompt_file: ")
+
+
+def test_an_error_in_a_prompt_file_names_both_files_from_the_root(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError) as caught:
+        from_file(make_root(tmp_path), '"a"\nb\n', "../sub/p.jsonl")
+    assert "fixtures/sub/a.yaml:7: prompt_file: fixtures/sub/p.jsonl:2: not a line of JSON" in str(caught.value)
+
+
+def test_a_prompt_file_that_links_to_itself_is_refused(tmp_path: Path) -> None:
+    root = make_root(tmp_path)
+    path = root / "fixtures" / "sub" / "loop.jsonl"
+    path.parent.mkdir()
+    path.symlink_to("loop.jsonl")
+    with pytest.raises(ManifestError, match=r"sub/a.yaml:7: prompt_file: loop.jsonl cannot be read"):
+        workload(root, "  prompt_file: loop.jsonl\n")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import filelock
@@ -39,7 +41,6 @@ def plan(toy: ToyRoot) -> list[Change]:
 def apply(toy: ToyRoot, changes: list[Change]) -> list[Path]:
     return apply_changes(
         changes,
-        target_root=toy.path / "goldens",
         state_folder=toy.path / ".golden",
         origin=provenance("because", ADAPTER, "toy 1"),
     )
@@ -75,8 +76,37 @@ def test_two_writers_do_not_write_at_once(toy: ToyRoot, monkeypatch: pytest.Monk
 
 
 def test_what_a_killed_writer_left_behind_is_removed(toy: ToyRoot) -> None:
-    part = toy.path / "goldens" / "a" / ".cpu.json.xyz.part"
+    part = toy.path / "goldens" / "a" / ".golden-writing-cpu.json.xyz.part"
     part.parent.mkdir()
     part.write_text("half")
     apply(toy, plan(toy))
     assert not part.exists()
+
+
+@pytest.mark.parametrize("obstacle", ["goldens/b", "goldens/b/cpu.json/", ".golden", ".golden/lock/"])
+def test_what_cannot_be_written_stops_all_and_is_named(toy: ToyRoot, obstacle: str) -> None:
+    path = toy.path / obstacle
+    path.parent.mkdir(exist_ok=True)
+    path.mkdir() if obstacle.endswith("/") else path.write_text("mine")
+    before = sorted(toy.path.rglob("*"))
+    changes = plan(toy)
+    with pytest.raises(GoldenError, match="nothing was written|no golden was changed") as caught:
+        apply(toy, changes)
+    assert str(path.parent if obstacle == "goldens/b" else path) in str(caught.value)
+    after = {entry for entry in toy.path.rglob("*") if entry.relative_to(toy.path).parts[0] != ".golden"}
+    assert after == {entry for entry in before if entry.relative_to(toy.path).parts[0] != ".golden"}
+
+
+def test_a_full_disk_stops_all_of_them(toy: ToyRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = plan(toy)
+    synced: list[int] = []
+
+    def no_space(descriptor: int) -> None:
+        synced.append(descriptor)
+        if len(synced) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(GoldenError, match="No space left on device; no golden was changed"):
+        apply(toy, changes)
+    assert list((toy.path / "goldens").rglob("*")) == []

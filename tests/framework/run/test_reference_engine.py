@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from engine.config import ConfigError, InferenceConfig, settings
 from engine.request import SamplingParams
+from framework.errors import ManifestError
+from framework.run.adapter import ChecksSampling
 from framework.run.reference_engine import ReferenceEngine, _sampling
 from tests.framework.toy_root import REPOSITORY
 
@@ -44,6 +47,63 @@ def test_hashes_see_weights_and_tokenizer_apart(tmp_path: Path) -> None:
     assert ReferenceEngine().model_hashes(tmp_path)["model"] != before["model"]
 
 
+def model_with_shards(folder: Path, names: list[str]) -> None:
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    index = {"weight_map": {f"tensor {number}": name for number, name in enumerate(names)}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(name)
+
+
+@pytest.mark.parametrize("name", ["part-1.safetensors", "part-1.bin", "part-1", "deep/part-1.safetensors"])
+def test_every_file_the_index_names_is_hashed(tmp_path: Path, name: str) -> None:
+    model = tmp_path / "model"
+    model_with_shards(model, ["part-0.safetensors", name])
+    before = ReferenceEngine().model_hashes(model)
+    assert ReferenceEngine().model_hashes(model) == before
+    (model / name).write_text("other weights")
+    after = ReferenceEngine().model_hashes(model)
+    assert after["model"] != before["model"]
+    assert after["tokenizer"] == before["tokenizer"]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"weight_map": 5}',
+        '{"weight_map": {"a": 5}}',
+        '{"weight_map": {"a": []}}',
+        '{"weight_map": {"a": "missing"}}',
+        '{"weight_map": {"a": "."}}',
+        '{"weight_map": {"a": "b\\u0000"}}',
+        "[" * 100_000,
+        '{"weight_map": {"a": "' + "a" * 300 + '"}}',
+    ],
+)
+def test_an_index_that_names_no_files_is_an_error_with_its_path(tmp_path: Path, index: str) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(ManifestError, match="the model cannot be read") as caught:
+        ReferenceEngine().model_hashes(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_what_only_looks_like_a_file_of_the_model_is_an_error_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "x.json").mkdir()
+    with pytest.raises(ManifestError, match=r"x\.json: the model cannot be read: Is a directory"):
+        ReferenceEngine().model_hashes(tmp_path)
+    (tmp_path / "x.json").rmdir()
+    (tmp_path / "y.safetensors").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ManifestError, match=r"y\.safetensors: the model cannot be read: No such file"):
+        ReferenceEngine().model_hashes(tmp_path)
+    with pytest.raises(ManifestError, match="recipe"):
+        ReferenceEngine().model_hashes(tmp_path / "recipe")
+
+
 def test_sampling_is_passed_on_and_what_asks_for_nothing_is_accepted() -> None:
     given = {"max_new_tokens": 3, "stop_token_ids": [5], "ignore_eos": True, "logprobs": True, "temperature": 0}
     expected = SamplingParams(max_new_tokens=3, stop_token_ids=frozenset({5}), ignore_eos=True, logprobs=True)
@@ -62,3 +122,24 @@ def test_everything_short_of_a_run_works_without_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("sampling", "named"),
+    [
+        ({"temperature": 0.7}, "temperature 0.7"),
+        ({"top_k": 5}, "top_k 5"),
+        ({"top_p": 0.5}, "top_p 0.5"),
+        ({"seed": 1}, "seed 1"),
+        ({"stop_strings": ["a"]}, "stop_strings"),
+        ({"prompt_logprobs": True}, "prompt_logprobs True"),
+        ({"top_n": 2}, "top_n 2"),
+        ({"max_new_tokens": 0}, "max_new_tokens 0"),
+    ],
+)
+def test_sampling_the_engine_cannot_do_is_refused_before_it_starts(sampling: dict[str, object], named: str) -> None:
+    adapter = ReferenceEngine()
+    assert isinstance(adapter, ChecksSampling)
+    adapter.check_sampling({"max_new_tokens": 4, "temperature": 0.0, "ignore_eos": True, "stop_token_ids": [1]})
+    with pytest.raises(ValueError, match=named):
+        adapter.check_sampling({"max_new_tokens": 4} | sampling)

@@ -21,7 +21,7 @@ from tests.framework.toy_root import ADAPTER, ToyRoot, make_toy_root
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> ToyRoot:
     root = make_toy_root(tmp_path_factory.mktemp("toy"))
-    for fault in ("none", "crash", "die", "killed", "hang", "memory", "nan", "no_record"):
+    for fault in ("none", "crash", "die", "killed", "odd_signal", "hang", "memory", "nan", "no_record"):
         root.write(fault, engine=f"fault: {fault}", prompts="hello, world")
     return root
 
@@ -73,9 +73,10 @@ def test_nan_travels_so_that_it_can_be_found(toy: ToyRoot, runner: SubprocessRun
     [
         ("crash", FindingClass.ENGINE_CRASH, ["RuntimeError: the toy fell over", "misbehave"]),
         ("die", FindingClass.ENGINE_CRASH, ["status 3", "last words"]),
+        ("odd_signal", FindingClass.ENGINE_CRASH, ["killed by signal 40"]),
         ("killed", FindingClass.OUT_OF_MEMORY, ["signal 9"]),
         ("memory", FindingClass.OUT_OF_MEMORY, ["no more toys"]),
-        ("no_record", FindingClass.ENGINE_CRASH, ["no golden.record/1", "nonsense"]),
+        ("no_record", FindingClass.ENGINE_CRASH, ["record is malformed", "no golden.record/1", "nonsense"]),
     ],
 )
 def test_a_failure_is_told_and_the_next_fixture_runs(
@@ -118,6 +119,17 @@ def test_a_manifest_edited_after_it_was_read_is_not_run(toy: ToyRoot, runner: Su
     result = runner.run(Task(fixture, fixtures / "models" / "toy", "cpu"), time_limit_s=20.0)
     assert result.failure is not None
     assert "manifest changed" in result.failure.message
+
+
+def test_an_adapter_that_cannot_be_made_in_the_worker_is_told_in_a_line(toy: ToyRoot) -> None:
+    (toy.path / "broken_adapter.py").write_text("def x(:\n")
+    made = SubprocessRunner(Workspace(toy.path, "broken_adapter:Engine"))
+    result = run(toy, made, "none")
+    made.close()
+    assert result.failure is not None
+    assert result.failure.kind is FindingClass.ENGINE_CRASH
+    assert "broken_adapter.py:1" in result.failure.message
+    assert "Traceback" not in result.failure.message
 
 
 ORPHAN = """

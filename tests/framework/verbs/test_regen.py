@@ -143,6 +143,24 @@ def test_a_reason_is_needed(toy: ToyRoot) -> None:
     assert toy.golden("regen", "--yes", "--reason", "  ").returncode == 2
 
 
+@pytest.mark.parametrize("reason", ["", "\u200b", "\u2060\ufeff", "\u3164", "\u2800", "\u00a0\n", "\u0301"])
+def test_a_reason_that_nobody_can_see_is_none(toy: ToyRoot, reason: str) -> None:
+    code, document = toy.json("regen", "--yes", "--reason", reason)
+    assert code == 2
+    assert "--reason is empty" in document["error"]
+
+
+@pytest.mark.parametrize("value", ["true", "1", "TRUE", "on", "woodpecker", " true"])
+def test_any_kind_of_ci_refuses(toy: ToyRoot, value: str) -> None:
+    assert toy.golden("regen", "--yes", *REASON, CI=value).returncode == 2
+    assert not toy.golden_path("a").exists()
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "No"])
+def test_what_says_that_this_is_no_ci_does_not(toy: ToyRoot, value: str) -> None:
+    assert toy.golden("regen", "--yes", *REASON, CI=value).returncode == 0
+
+
 def test_nobody_to_ask_means_no(toy: ToyRoot) -> None:
     done = toy.golden("regen", *REASON, stdin="y\n")
     assert done.returncode == 2
@@ -184,6 +202,64 @@ def test_ci_writes_candidates_only(toy: ToyRoot) -> None:
 
 def test_candidates_never_go_into_goldens(toy: ToyRoot) -> None:
     assert toy.golden("regen", "--out", "goldens/new", *REASON).returncode == 2
+
+
+@pytest.mark.parametrize("out", ["", "file", "file/deep", "goldens", "link", "inner", "root/goldens"])
+def test_a_folder_for_candidates_that_is_unfit_is_refused_before_anything_runs(toy: ToyRoot, out: str) -> None:
+    (toy.path / "toy_default_fault").write_text("die")
+    (toy.path / "file").write_text("mine")
+    (toy.path / "link").symlink_to(toy.path / "goldens")
+    (toy.path / "root").symlink_to(toy.path)
+    (toy.path / "inner").mkdir()
+    (toy.path / "inner" / "a").symlink_to(toy.path / "goldens")
+    code, document = toy.json("regen", "--out", out, *REASON)
+    assert code == 2
+    assert "--out" in document["error"]
+    assert list((toy.path / "goldens").iterdir()) == []
+    assert (toy.path / "file").read_text() == "mine"
+
+
+def test_foreign_files_beside_candidates_stay(toy: ToyRoot) -> None:
+    foreign = toy.path / "candidates" / "a" / ".download.part"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("precious")
+    assert toy.golden("regen", "--out", "candidates", *REASON).returncode == 0
+    assert foreign.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ("del record['requests']['0']['margins']", 1, 'requests["0"].margins: a margin for each token'),
+        ("record['requests']['1']['margins'].pop()", 1, 'requests["1"].margins: a margin for each token'),
+        ("del record['requests']['1']", 1, 'requests["1"]: the engine gave no such request'),
+        ("record['requests']['0']['margins'][0] = -1.0", 1, "exact tie"),
+        ("record['fixture'] = 'b'", 11, "record is malformed"),
+        ("record['settings']['x'] = 5", 11, "record is malformed"),
+    ],
+)
+def test_what_a_run_would_refuse_to_read_is_never_written(toy: ToyRoot, change: str, code: int, words: str) -> None:
+    adapter = toy.path / "toy_adapter.py"
+    head = '        return {"schema": "nonsense"}'
+    adapter.write_text(adapter.read_text().replace(head, f"        {change}\n{head}"))
+    found, document = toy.json("regen", "--yes", *REASON)
+    assert found == code
+    assert words in "\n".join(document["fixtures"][0]["problems"])
+    assert not toy.golden_path("a").exists()
+
+
+def test_a_request_that_failed_or_samples_needs_no_margins(toy: ToyRoot) -> None:
+    path = toy.write(
+        "a", prompts="{text: hello, sampling: {temperature: 1.0}}, world", workload="  arrivals: {requests_per_step: 1}"
+    )
+    adapter = toy.path / "toy_adapter.py"
+    head = '        return {"schema": "nonsense"}'
+    changes = "del outputs['0']['margins']; outputs['1'].update(error='too long', margins=[])"
+    adapter.write_text(adapter.read_text().replace(head, f"        {changes}\n{head}"))
+    path.write_text(path.read_text().replace("generated_tokens: exact", "generated_tokens: exact\n  error: exact"))
+    _, document = toy.json("regen", "--yes", *REASON)
+    assert "margins" not in "\n".join(document["fixtures"][0]["problems"])
+    assert document["written"] == [str(toy.golden_path("a"))]
 
 
 def test_a_broken_golden_is_replaced(toy: ToyRoot) -> None:

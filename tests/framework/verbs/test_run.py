@@ -179,7 +179,7 @@ def test_a_junit_report_is_written_beside_the_table(toy: ToyRoot) -> None:
     [
         (["defualt"], 13, 'Did you mean "default"'),
         (["--tag", "toi"], 13, 'Did you mean "toy"'),
-        (["--platform", "nvidia-h200"], 13, ""),
+        (["--platform", "nvidia-h200"], 2, "no fixture is for the platform 'nvidia-h200'. There are: cpu"),
         (["--platfrom", "cpu"], 2, "--platfrom"),
     ],
 )
@@ -191,10 +191,22 @@ def test_nothing_to_run_says_why(toy: ToyRoot, arguments: list[str], code: int, 
 
 
 def test_a_platform_that_is_not_here_is_skipped_with_its_reason(toy: ToyRoot) -> None:
-    _, document = toy.json("run", "--platform", "nvidia-h200")
-    assert verdicts(document) == {"default": "SKIP", "mode/legacy": "SKIP"}
+    toy.write("gpu", more="platforms: [nvidia-h200]")
+    code, document = toy.json("run", "--platform", "nvidia-h200")
+    assert verdicts(document) == {"default": "SKIP", "gpu": "SKIP", "mode/legacy": "SKIP"}
     assert document["fixtures"][0]["reason"] == "it is for cpu; this machine has cpu and nvidia-h200 was asked for"
-    assert document["verdict"] == "FAIL"
+    assert (code, document["verdict"]) == (13, "FAIL")
+
+
+@pytest.mark.parametrize("target", ["", "folder", "file/report.xml", "file/deep/report.xml"])
+def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(toy: ToyRoot, target: str) -> None:
+    (toy.path / "folder").mkdir()
+    (toy.path / "file").write_text("mine")
+    (toy.path / "toy_default_fault").write_text("die")
+    code, document = toy.json("run", "--junit", target)
+    assert code == 2
+    assert "--junit" in document["error"]
+    assert (toy.path / "file").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
