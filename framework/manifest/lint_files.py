@@ -57,7 +57,7 @@ def _goldens(linted: Linted) -> Iterator[LintProblem]:
             yield LintProblem(file, 1, "platform", message, f"Remove it, or add {path.stem} to the fixture's platforms")
         # A manifest that could not be loaded is not among the fixtures, but it is there.
         if name not in platforms and not (linted.fixtures_root / f"{name}.yaml").is_file():
-            yield LintProblem(file, 1, "fixture", f"there is no fixture {name}", "Remove it with golden prune")
+            yield LintProblem(file, 1, "fixture", f"there is no fixture {name}", "Remove it, or restore its manifest")
 
 
 def _unread_goldens(linted: Linted) -> Iterator[LintProblem]:
