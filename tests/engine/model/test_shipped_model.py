@@ -1,0 +1,35 @@
+"""The shipped model computes what transformers computes with the same weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.config import InferenceConfig
+from engine.engine import Engine
+from engine.request import Request, SamplingParams
+
+MODEL = Path(__file__).parents[3] / "fixtures" / "models" / "storyteller-llama-1m"
+PROMPTS = ("Once upon a time", "How to make soup", "The capital of France is", "Zoë was a farmer in")
+NEW_TOKENS = 32
+
+
+def test_greedy_tokens_and_log_probs_equal_transformers() -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is the oracle; install the test extra")
+    oracle = transformers.AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32)
+    engine = Engine.load(MODEL, InferenceConfig(num_threads=1))
+    sampling = SamplingParams(max_new_tokens=NEW_TOKENS, ignore_eos=True, logprobs=True)
+    prompts = [tuple(engine.tokenizer.encode(prompt)) for prompt in PROMPTS]
+    outputs = engine.generate([Request(str(index), prompt, sampling) for index, prompt in enumerate(prompts)])
+    engine.close()
+    for prompt, output in zip(prompts, outputs, strict=True):
+        tokens = torch.tensor([prompt + output.generated_token_ids])
+        with torch.inference_mode():
+            logits = oracle(tokens).logits[0, len(prompt) - 1 : -1]
+        assert tuple(logits.argmax(-1).tolist()) == output.generated_token_ids
+        expected = logits.log_softmax(-1).amax(-1)
+        assert torch.allclose(expected, torch.tensor(output.generated_logprobs), rtol=0, atol=1e-4)
+        best = logits.topk(2).values
+        assert torch.allclose(best[:, 0] - best[:, 1], torch.tensor(output.margins), rtol=0, atol=2e-4)
