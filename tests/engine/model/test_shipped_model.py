@@ -9,11 +9,28 @@ import torch
 
 from engine.config import InferenceConfig
 from engine.engine import Engine
+from engine.model import load_decoder
 from engine.request import Request, SamplingParams
+from engine.tokenizer import Tokenizer
+from tests.engine.model.driving import prefill
 
 MODEL = Path(__file__).parents[3] / "fixtures" / "models" / "storyteller-llama-1m"
 PROMPTS = ("Once upon a time", "How to make soup", "The capital of France is", "Zoë was a farmer in")
 NEW_TOKENS = 32
+
+
+def test_logits_equal_transformers_at_every_position() -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is the oracle; install the test extra")
+    oracle = transformers.AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32)
+    decoder = load_decoder(MODEL, dtype=torch.float32, device=torch.device("cpu"))
+    tokenizer = Tokenizer(MODEL)
+    for prompt in (*PROMPTS, " ".join(PROMPTS * 8)):
+        tokens = tokenizer.encode(prompt)
+        with torch.inference_mode():
+            expected = oracle(torch.tensor([tokens])).logits[0]
+            logits = decoder.logits(prefill(decoder, tokens))
+        assert logits.shape == expected.shape
+        assert (logits - expected).abs().max() <= 1e-4
 
 
 def test_greedy_tokens_and_log_probs_equal_transformers() -> None:
