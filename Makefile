@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --constraint constraints.txt
 
-.PHONY: run test lint goldens clean
+.PHONY: run test lint models goldens clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.installed-run  ## run every CPU fixture against its golden
@@ -20,6 +20,9 @@ lint: $(VENV)/.installed-lint  ## ruff, mypy, and the lint of the manifests
 	@$(BIN)/mypy
 	@$(BIN)/golden lint
 	@echo "Lint is clean."
+
+models: $(VENV)/.installed-models  ## fetch the models that are too large for the repository; fixtures of theirs are skipped without
+	@$(BIN)/golden models fetch
 
 goldens: $(VENV)/.installed-run  ## prove and record goldens anew: make goldens REASON="why they change" [FIXTURES="a b"]
 	@test -n "$(REASON)" || { echo 'say why: make goldens REASON="why these goldens change"'; exit 2; }
@@ -41,6 +44,11 @@ $(VENV)/.installed-run: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-test: $(VENV)/.installed-run
 	@echo "Installing what the tests need"
 	@$(PIP) --quiet --editable '.[test]'
+	@touch $@
+
+$(VENV)/.installed-models: $(VENV)/.installed-run
+	@echo "Installing what fetching models needs"
+	@$(PIP) --quiet --editable '.[models]'
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed-test

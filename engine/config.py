@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _LONGEST_SHOWN = 40
 FLAG_PREFIX = "--inference-dynamic-batching-"
@@ -35,11 +39,14 @@ class Setting:
     power_of_two: bool = False
     optional: bool = False
     short_flag: str | None = None
+    above: int | None = None
+    noun: str = "setting"
+    flag_prefix: str = FLAG_PREFIX
 
     @property
     def flag(self) -> str:
         """The setting's flag on the command line."""
-        return FLAG_PREFIX + self.name.replace("_", "-")
+        return self.flag_prefix + self.name.replace("_", "-")
 
     def check(self, value: object) -> None:
         """Raise `ConfigError` unless `value` has the setting's type and is one of its allowed values."""
@@ -53,19 +60,30 @@ class Setting:
                 self.kind
             ]
             raise ConfigError(
-                f"setting {self.name}: {value!r} is a {type(value).__name__}, but it takes {takes}{or_null}"
+                f"{self.noun} {self.name}: {value!r} is a {type(value).__name__}, but it takes {takes}{or_null}"
             )
         if self.choices and value not in self.choices:
             raise ConfigError(
-                f"setting {self.name}: {value!r} is not one of {', '.join(map(repr, self.choices))}; "
+                f"{self.noun} {self.name}: {value!r} is not one of {', '.join(map(repr, self.choices))}; "
                 f"choose one of these or leave it out for {self.default!r}"
             )
-        if self.minimum is not None and isinstance(value, int | float) and value < self.minimum:
-            raise ConfigError(f"setting {self.name}: {value!r} is below its minimum {self.minimum}")
-        if self.maximum is not None and isinstance(value, int | float) and value > self.maximum:
-            raise ConfigError(f"setting {self.name}: {value!r} is above its maximum {self.maximum}")
+        if isinstance(value, int | float):
+            self._check_range(value)
         if self.power_of_two and isinstance(value, int) and value & (value - 1):
-            raise ConfigError(f"setting {self.name}: {value!r} is not a power of two; take {1 << value.bit_length()}")
+            raise ConfigError(
+                f"{self.noun} {self.name}: {value!r} is not a power of two; take {1 << value.bit_length()}"
+            )
+
+    def _check_range(self, value: float) -> None:
+        where = f"{self.noun} {self.name}: {value!r} is"
+        if self.minimum is not None and value < self.minimum:
+            raise ConfigError(f"{where} below its minimum {self.minimum}; take at least that")
+        if self.above is not None and value <= self.above:
+            raise ConfigError(f"{where} not above {self.above}; take a greater number")
+        if self.maximum is not None and value > self.maximum:
+            raise ConfigError(f"{where} above its maximum {self.maximum}; take at most that")
+        if self.kind == "float" and not math.isfinite(value):
+            raise ConfigError(f"{where} not a finite number; take one that is")
 
     def read(self, text: str) -> Any:
         """Return the value that a plain text, on the command line or in a set-up file, stands for, checked."""
@@ -78,7 +96,7 @@ class Setting:
         except (ValueError, KeyError):
             takes = {"int": "a whole number", "float": "a number", "bool": "true or false"}[self.kind]
             shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
-            raise ConfigError(f"setting {self.name}: {shown!r} is not {takes}") from None
+            raise ConfigError(f"{self.noun} {self.name}: {shown!r} is not {takes}") from None
         self.check(value)
         return value
 
@@ -115,6 +133,13 @@ class InferenceConfig:
     enable_chunked_prefill: bool = _setting(
         default=False, text="split a prompt that does not fit the step's token budget over several steps"
     )
+    moe_enable_routing_replay: bool = _setting(
+        default=False,
+        text="record which experts every token goes to, or replay what routing_replay_path recorded; needs legacy mode",
+    )
+    routing_replay_path: str | None = _setting(
+        None, "recording whose experts are used again; null records without replaying"
+    )
     dtype: Literal["fp32", "bf16"] = _setting("fp32", "type of weights, activations and KV cache", short_flag="--dtype")
     device: Literal["cpu", "cuda"] = _setting("cpu", "where the model runs", short_flag="--device")
     num_threads: int | None = _setting(
@@ -128,6 +153,7 @@ class InferenceConfig:
     def __post_init__(self) -> None:
         for setting in settings().values():
             setting.check(getattr(self, setting.name))
+        self._check_routing()
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> InferenceConfig:
@@ -142,21 +168,43 @@ class InferenceConfig:
                 raise ConfigError(f"unknown setting {name!r}{did_you_mean(name, known)}")
         return cls(**values)
 
+    def _check_routing(self) -> None:
+        if self.moe_enable_routing_replay and self.async_sched_mode != "legacy":
+            raise ConfigError(
+                "setting moe_enable_routing_replay: true needs async_sched_mode 'legacy', but async_sched_mode is "
+                f"{self.async_sched_mode!r}: experts to replay must be known before a step is launched, and recorded "
+                "ones belong to a step that is resolved; set async_sched_mode to 'legacy', or leave "
+                "moe_enable_routing_replay out"
+            )
+        if self.routing_replay_path is not None and not self.moe_enable_routing_replay:
+            raise ConfigError(
+                f"setting routing_replay_path: {self.routing_replay_path!r} would not be read, because "
+                "moe_enable_routing_replay is false; set moe_enable_routing_replay to true, or leave "
+                "routing_replay_path out"
+            )
+
 
 def settings() -> dict[str, Setting]:
     """Return every setting by name, in the order of the fields of `InferenceConfig`."""
-    hints = get_type_hints(InferenceConfig)
+    return described_fields(InferenceConfig)
+
+
+def described_fields(owner: type[DataclassInstance], **common: Any) -> dict[str, Setting]:
+    """Return the fields of a dataclass that have a help text, by name; `common` are further fields of each."""
+    hints = get_type_hints(owner)
     described = {}
-    for entry in dataclasses.fields(InferenceConfig):
-        kind, choices, optional = _kind_of(hints[entry.name])
-        described[entry.name] = Setting(
-            name=entry.name,
-            default=entry.default,
-            kind=kind,
-            choices=choices,
-            optional=optional,
-            **entry.metadata,
-        )
+    for entry in dataclasses.fields(owner):
+        if "help" in entry.metadata:
+            kind, choices, optional = _kind_of(hints[entry.name])
+            described[entry.name] = Setting(
+                name=entry.name,
+                default=entry.default,
+                kind=kind,
+                choices=choices,
+                optional=optional,
+                **entry.metadata,
+                **common,
+            )
     return described
 
 

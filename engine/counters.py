@@ -25,6 +25,8 @@ class Counters:
         evicted_block_count: KV blocks that evicted requests gave up.
         paused_request_count_peak: most requests that waited for a block at the same time.
         kv_blocks_peak: most KV blocks held at the same time.
+        routing_recorded_token_count: rows of expert ids in the outputs of requests; None where none are recorded.
+        routing_replayed_token_count: those of them that were taken from a recording; None likewise.
     """
 
     step_count: int = 0
@@ -41,7 +43,21 @@ class Counters:
     evicted_block_count: int = 0
     paused_request_count_peak: int = 0
     kv_blocks_peak: int = 0
+    routing_recorded_token_count: int | None = None
+    routing_replayed_token_count: int | None = None
+
+    @classmethod
+    def of_routing(cls) -> Counters:
+        """Return counters at zero that count routing too."""
+        return cls(routing_recorded_token_count=0, routing_replayed_token_count=0)
+
+    def add_routing(self, tokens: int, *, replayed: bool) -> None:
+        """Count the rows of expert ids of a request that has ended."""
+        assert self.routing_recorded_token_count is not None, "routing is counted where it is recorded"
+        assert self.routing_replayed_token_count is not None, "both are counted or neither"
+        self.routing_recorded_token_count += tokens
+        self.routing_replayed_token_count += tokens * replayed
 
     def as_dict(self) -> dict[str, int]:
-        """Return the counters by name."""
-        return dataclasses.asdict(self)
+        """Return the counters by name, without those of what the engine was not asked to do."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}

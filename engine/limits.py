@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engine.config import InferenceConfig
 from engine.request import Request
+from engine.routing import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +18,21 @@ class Limits:
     max_prompt_length: int | None
     num_blocks: int
     block_size_tokens: int
+    recording: Recording | None = None
 
     @classmethod
-    def of(cls, config: InferenceConfig, *, vocab_size: int, max_position_embeddings: int) -> Limits:
-        """Return the limits of a model run under `config`; the model's own length is never exceeded."""
+    def of(
+        cls,
+        config: InferenceConfig,
+        *,
+        vocab_size: int,
+        max_position_embeddings: int,
+        recording: Recording | None = None,
+    ) -> Limits:
+        """Return the limits of a model run under `config`; the model's own length is never exceeded.
+
+        `recording` is the routing that requests replay, if they do.
+        """
         wanted = config.max_sequence_length or max_position_embeddings
         return cls(
             vocab_size=vocab_size,
@@ -28,13 +40,20 @@ class Limits:
             max_prompt_length=None if config.enable_chunked_prefill else config.max_tokens,
             num_blocks=config.num_blocks,
             block_size_tokens=config.block_size_tokens,
+            recording=recording,
         )
 
     def refusal(self, request: Request) -> str | None:
         """Return why the request can never run, or None if it can."""
-        return self._malformed(request) or self._too_large(
-            len(request.prompt_token_ids), request.sampling.max_new_tokens
+        return (
+            self._malformed(request)
+            or self._too_large(len(request.prompt_token_ids), request.sampling.max_new_tokens)
+            or (self.recording.refusal(request) if self.recording else None)
         )
+
+    def outgrown(self, request: Request, length: int) -> str | None:
+        """Return why a request of `length` tokens cannot go on although it has not ended, or None if it can."""
+        return self.recording.outgrown(request, length) if self.recording else None
 
     def _malformed(self, request: Request) -> str | None:
         if not request.prompt_token_ids:
@@ -42,8 +61,8 @@ class Limits:
         wrong = next((token for token in request.prompt_token_ids if not 0 <= token < self.vocab_size), None)
         if wrong is not None:
             return f"token id {wrong} is outside the vocabulary of {self.vocab_size} (0 to {self.vocab_size - 1})"
-        if request.sampling.max_new_tokens < 1:
-            return f"max_new_tokens is {request.sampling.max_new_tokens}; it takes at least 1"
+        if request.sampling.top_n > self.vocab_size:
+            return f"top_n is {request.sampling.top_n}, but the vocabulary has {self.vocab_size} tokens; ask for fewer"
         return None
 
     def _too_large(self, prompt: int, new: int) -> str | None:
@@ -58,7 +77,7 @@ class Limits:
                 f"raise max_tokens or set enable_chunked_prefill"
             )
         # The last new token is never fed back, so it needs no place in the cache.
-        blocks = -(-(prompt + new - 1) // self.block_size_tokens)
+        blocks = -(-(prompt + max(new - 1, 0)) // self.block_size_tokens)
         if blocks > self.num_blocks:
             return f"it needs {blocks} KV blocks, but num_blocks is {self.num_blocks}"
         return None

@@ -7,10 +7,12 @@ late: the row that was launched meanwhile is dropped. No torch here.
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import itertools
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +22,7 @@ from engine.limits import Limits
 from engine.plan import Plan, StepOutput
 from engine.request import FinishReason, Request, RequestOutput, RequestState, Sample
 from engine.scheduler import Scheduler
+from engine.stop_strings import TextStream
 from engine.timing import Timing
 
 DEPTH = {"legacy": 0, "async": 1}
@@ -53,10 +56,16 @@ class StepLoop:
     """Queues requests as they arrive and steps until all have ended."""
 
     def __init__(
-        self, config: InferenceConfig, limits: Limits, launcher: Launcher, eos_token_ids: frozenset[int]
+        self,
+        config: InferenceConfig,
+        limits: Limits,
+        launcher: Launcher,
+        eos_token_ids: frozenset[int],
+        text_stream: Callable[[], TextStream] | None = None,
     ) -> None:
-        """Start empty, with counters at zero."""
-        self.counters = Counters()
+        """Start empty, with counters at zero; requests with stop strings each need a `text_stream`."""
+        self._records_routing = config.moe_enable_routing_replay
+        self.counters = Counters.of_routing() if self._records_routing else Counters()
         self.timing = Timing()
         self.scheduler = Scheduler(config)
         self._asynchronous = config.async_sched_mode == "async"
@@ -64,6 +73,7 @@ class StepLoop:
         self._limits = limits
         self._launcher = launcher
         self._eos_token_ids = eos_token_ids
+        self._text_stream = text_stream
         self._clock = 0
         self._arrivals: list[tuple[int, int, Request]] = []  # a heap by arrival step, then by order of submission
         self._submissions = itertools.count()
@@ -98,7 +108,7 @@ class StepLoop:
             position = next(i for i, (*_, request) in enumerate(self._arrivals) if request.request_id == request_id)
             *_, request = self._arrivals.pop(position)
             heapq.heapify(self._arrivals)
-            self._unreported.append(RequestOutput.cancelled(request))
+            self._report(RequestOutput.cancelled(request))
 
     def step(self) -> StepEvents:
         """Launch what can be launched, resolve what is due, and return what became known."""
@@ -128,31 +138,59 @@ class StepLoop:
             self._expected.remove(request.request_id)
             reason = self._limits.refusal(request)
             if reason is None:
-                state = RequestState.start(request, self._eos_token_ids)
+                state = self._start(request)
                 self._live[request.request_id] = state
                 self.scheduler.add(state)
             else:
-                self._unreported.append(RequestOutput.failed(request, reason))
+                self._report(RequestOutput.failed(request, reason))
         self._clock += 1
+
+    def _start(self, request: Request) -> RequestState:
+        text_stream = self._text_stream() if self._text_stream and request.sampling.stop_strings else None
+        state = RequestState.start(request, self._eos_token_ids, text_stream)
+        if self._records_routing:
+            state.routing = []
+        return state
 
     def _resolve(self, plan: Plan, output: StepOutput) -> tuple[tuple[str, Sample], ...]:
         samples = []
+        prompt_logprobs = iter(output.prompt_logprobs)
         self.counters.padded_row_count += output.padded_row_count
-        for row, sample in zip(plan.rows, output.samples, strict=True):
+        routing = output.routing or ((),) * len(plan.rows)
+        for row, sample, experts in zip(plan.rows, output.samples, routing, strict=True):
             state = row.state
+            state.prompt_logprobs.extend(itertools.islice(prompt_logprobs, len(row.scored_token_ids)))
+            if self._records_routing and not state.finished:
+                state.record_routing(row.start, experts)
             if state.finished:
                 self.counters.dropped_row_count += 1
             elif row.samples:
                 samples.append((state.request.request_id, sample))
                 self.timing.generated_token_count += 1
-                if state.accept(sample):
+                if state.accept(sample) or self._is_outgrown(state):
                     self._end(state)
+            elif row.is_last:
+                state.complete_without_tokens()
+                self._end(state)
             self.scheduler.resolved(state)
         return tuple(samples)
 
+    def _is_outgrown(self, state: RequestState) -> bool:
+        state.error = self._limits.outgrown(state.request, len(state.token_ids))
+        if state.error is not None:
+            state.finish_reason = FinishReason.ERROR
+        return state.finished
+
     def _end(self, state: RequestState) -> None:
         del self._live[state.request.request_id]
-        self._unreported.append(state.output())
+        self._report(state.output())
+
+    def _report(self, output: RequestOutput) -> None:
+        if self._records_routing:
+            rows = output.routing_indices or ()
+            output = dataclasses.replace(output, routing_indices=rows)
+            self.counters.add_routing(len(rows), replayed=self._limits.recording is not None)
+        self._unreported.append(output)
 
     def _count(self, plan: Plan | None, resolved: Plan | None, finished: tuple[RequestOutput, ...]) -> None:
         counters, scheduler = self.counters, self.scheduler

@@ -159,20 +159,31 @@ class Scheduler:
         assert end <= len(state.blocks) * self._block_size, "every planned token has a place in the cache"
         decode = state.last_token_on_device
         assert decode or end <= len(state.token_ids), "only the latest sample may be unknown to the host"
+        scored_start, scored_end = self._scored(state, start, end)
         return PlanRow(
             state=state,
             slot=state.slot,
             start=start,
             token_ids=() if decode else tuple(state.token_ids[start:end]),
             last_from_device=decode,
-            samples=end == len(state.token_ids) + state.promised,
+            is_last=end == len(state.token_ids) + state.promised,
             block_table=tuple(state.blocks),
+            scored_start=scored_start,
+            scored_token_ids=state.request.prompt_token_ids[scored_start + 1 : scored_end + 1],
         )
+
+    def _scored(self, state: RequestState, start: int, end: int) -> tuple[int, int]:
+        """Return the positions, the end excluded, that score prompt tokens which no launched plan has scored yet."""
+        if not state.request.sampling.prompt_logprobs:
+            return start, start
+        first = max(start, state.scored - 1)
+        return first, max(first, min(end, state.prompt_length - 1))
 
     def _book_launch(self, row: PlanRow) -> None:
         state = row.state
         state.computed = row.start + row.length
         state.in_flight += 1
+        state.scored += len(row.scored_token_ids)
         if row.samples:
             state.promised += 1
             state.last_token_on_device = True

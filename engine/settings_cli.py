@@ -15,17 +15,21 @@ def add_setting_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("engine settings", "precedence: flag, --config file, default")
     group.add_argument("--config", type=Path, metavar="FILE", help="set-up file, YAML, by the names of the settings")
     for setting in settings().values():
-        flags = [setting.flag] + ([setting.short_flag] if setting.short_flag else [])
-        default = "null" if setting.default is None else str(setting.default).lower()
-        group.add_argument(
-            *flags,
-            dest=setting.name,
-            default=argparse.SUPPRESS,
-            type=_reader(setting),
-            choices=setting.choices or None,
-            metavar=None if setting.choices else {"bool": "{true,false}", "int": "N"}.get(setting.kind, "VALUE"),
-            help=f"{setting.help} (default: {default})",
-        )
+        add_flag(group, setting)
+
+
+def add_flag(group: argparse._ActionsContainer, setting: Setting) -> None:
+    """Add the flag of one setting; if it is not given, it leaves no trace."""
+    default = "null" if setting.default is None else str(setting.default).lower()
+    group.add_argument(
+        *([setting.flag] + ([setting.short_flag] if setting.short_flag else [])),
+        dest=setting.name,
+        default=argparse.SUPPRESS,
+        type=_reader(setting),
+        choices=setting.choices or None,
+        metavar=None if setting.choices else {"bool": "{true,false}", "int": "N"}.get(setting.kind, "VALUE"),
+        help=f"{setting.help} (default: {default})",
+    )
 
 
 def config_from_flags(arguments: argparse.Namespace) -> InferenceConfig:

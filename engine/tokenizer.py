@@ -6,22 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
-from tokenizers.decoders import DecodeStream
 
 from engine.model.families import ModelError
 
-
-class TokenStream:
-    """Turns one request's tokens into text piece by piece; a piece may be empty while a character is incomplete."""
-
-    def __init__(self, tokenizer: HuggingFaceTokenizer) -> None:
-        """Start before the first token."""
-        self._tokenizer = tokenizer
-        self._stream = DecodeStream(skip_special_tokens=True)
-
-    def add(self, token_id: int) -> str:
-        """Return the text that the next token completes."""
-        return self._stream.step(self._tokenizer, token_id) or ""
+_INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
+_CONTEXT_TOKENS = 8
+_LONGEST_WINDOW = 32
 
 
 class Tokenizer:
@@ -51,4 +41,36 @@ class Tokenizer:
 
     def stream(self) -> TokenStream:
         """Return a decoder for the tokens of one request as they come."""
-        return TokenStream(self._tokenizer)
+        return TokenStream(self)
+
+
+class TokenStream:
+    """Turns one request's tokens into text piece by piece; a piece may be empty while a character is incomplete.
+
+    The pieces together are the text of all tokens, but for an end that is no complete character. Only the latest tokens
+    are decoded again with each new one.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Start before the first token."""
+        self._tokenizer = tokenizer
+        self._window: list[int] = []
+        self._given = 0  # characters of the window's text
+
+    def add(self, token_id: int) -> str:
+        """Return the text that the next token completes."""
+        self._window.append(token_id)
+        text = self._tokenizer.decode(self._window)
+        complete = text.rstrip(_INCOMPLETE)
+        piece = complete[self._given :]
+        self._given = max(self._given, len(complete))
+        if text == complete and len(self._window) > _LONGEST_WINDOW:
+            self._shorten(text)
+        return piece
+
+    def _shorten(self, text: str) -> None:
+        """Forget the window's first tokens, unless the rest begins inside a character and reads as another text."""
+        context = self._window[-_CONTEXT_TOKENS:]
+        end_of_text = self._tokenizer.decode(context)
+        if end_of_text and text.endswith(end_of_text):
+            self._window, self._given = context, len(end_of_text)

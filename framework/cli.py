@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _HELP_EPILOG = """exit codes: 0 good, 1 regression, 2 usage, 10 manifest, lint or malformed rules, 11 engine crash,
-time limit or a fault of golden itself, 12 golden missing, stale, unreadable or its seal broken, 13 nothing selected or
-all skipped"""
+time limit, a model that could not be fetched or a fault of golden itself, 12 golden missing, stale, unreadable or its
+seal broken, 13 nothing selected or all skipped"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -133,6 +133,16 @@ def _parser() -> argparse.ArgumentParser:
     regen.add_argument("--reason", required=True, help="why the goldens change; stored in them")
     regen.add_argument("--out", type=_path, metavar="DIR", help="write candidates there instead of goldens")
     regen.add_argument("--yes", action="store_true", help="do not ask before writing")
+
+    _soak_arguments(
+        _verb(verbs, "soak", "soak_fixtures", "run fixtures many times, varied, and find any false alarm; it resumes")
+    )
+
+    models = verbs.add_parser("models", help="list models, and fetch those that are not in the repository")
+    of_models = models.add_subparsers(title="verbs", metavar="VERB", required=True, parser_class=_Parser)
+    _verb(of_models, "list", "models_list", "list models, and which of them are here")
+    fetching = _verb(of_models, "fetch", "models_fetch", "download a model, convert it, and verify every checksum")
+    fetching.add_argument("models", nargs="*", metavar="MODEL", help="a name from `golden models list` (default: all)")
     return parser
 
 
@@ -147,6 +157,18 @@ def _verb(verbs: argparse._SubParsersAction[_Parser], name: str, module: str, te
     verb.add_argument("--json", action="store_true", help="print one JSON document on stdout; logs go to stderr")
     verb.set_defaults(module=module)
     return verb
+
+
+def _soak_arguments(soak: _Parser) -> None:
+    _selection(soak)
+    soak.add_argument("--runs", type=int, default=200, help="runs of each fixture (default: 200)")
+    soak.add_argument("--slow-runs", type=int, default=20, help="runs of a slow fixture (default: 20)")
+    soak.add_argument("--slow-after-s", type=float, default=2.0, help="seconds a run that make one slow (default: 2)")
+    begin = soak.add_mutually_exclusive_group()
+    begin.add_argument("--resume", action="store_true", help="go on with the runs that are missing (the default)")
+    begin.add_argument("--fresh", action="store_true", help="forget the runs so far")
+    soak.add_argument("--only", type=int, metavar="K", help="do run K of one fixture again, and keep nothing")
+    soak.add_argument("--report", type=_path, metavar="FILE.md", help="also write a Markdown report")
 
 
 def _selection(verb: _Parser) -> None:

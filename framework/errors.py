@@ -100,6 +100,12 @@ class EngineError(GoldenInferenceError):
     exit_code: ClassVar[ExitCode] = ExitCode.ENGINE
 
 
+class FetchError(GoldenInferenceError):
+    """A model could not be fetched: the network, the disk, or a checksum."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.ENGINE
+
+
 class NothingSelectedError(GoldenInferenceError):
     """No fixture was selected, or every selected one was skipped."""
 

@@ -138,9 +138,13 @@ def _judged(name: str, findings: tuple[Finding, ...], comparison: Comparison, re
     )
 
 
-def staleness(fixture: Fixture, golden: Golden, hashes: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return a finding for everything the golden was recorded from that is not the same today."""
-    recorded = golden.document["hashes"]
+def staleness(fixture: Fixture, golden: Golden, hashes: Mapping[str, str] | None) -> tuple[Finding, ...]:
+    """Return a finding for everything the golden was recorded from that is not the same today.
+
+    `hashes` are those of its model; None if it is not here, and then nothing is said of it.
+    """
+    recorded = golden.document["hashes"] if hashes is not None else {}
+    hashes = hashes or {}
     pairs = [
         ("manifest_sha256", "the manifest", golden.document["manifest_sha256"], fixture.manifest_sha256),
         *(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from framework.errors import EngineError, ManifestError, UsageError, in_words
-from framework.manifest.models import NoSuchModelError, find_model
+from framework.manifest.models import ModelNotFetchedError, NoSuchModelError, find_model
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -54,6 +54,16 @@ class Workspace:
             return find_model(fixture.model, self.fixtures_root)
         except NoSuchModelError as error:
             raise ManifestError(f"{fixture.path}:{fixture.lines.get('model', 1)}: model: {error}") from None
+
+    def why_not_fetched(self, fixture: Fixture) -> str:
+        """Return why a fixture cannot run here although its model is known, with the way out; else an empty string."""
+        try:
+            find_model(fixture.model, self.fixtures_root)
+        except ModelNotFetchedError as error:
+            return str(error)
+        except NoSuchModelError:
+            return ""
+        return ""
 
 
 def is_root(folder: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -13,7 +14,9 @@ from torch.nn import functional
 from engine.kernels import AttentionBackend, AttentionMetadata, AttentionStep, PagedKVCache
 from engine.model.families import ModelShape
 from engine.model.rope import RotaryTable, Rotation
+from engine.model.step_routing import StepRouting
 from engine.numerics.gemm import LinearWeight, linear, pad_rows
+from engine.numerics.grouped import GroupedWeight
 from engine.numerics.rowwise import rms_norm
 
 
@@ -30,10 +33,10 @@ class Mixer(Protocol):
 class FeedForward(Protocol):
     """What transforms tokens one by one."""
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, routing: StepRouting | None) -> Tensor:
         """`(T, hidden_size)` to `(T, hidden_size)`."""
 
-    def weights(self) -> Iterator[LinearWeight]:
+    def weights(self) -> Iterator[LinearWeight | GroupedWeight]:
         """Its projections."""
 
 
@@ -52,7 +55,8 @@ class Decoder:
     """A model ready to run.
 
     The residual stream and the cache are in `dtype`; norms, rotation, attention and logits are computed in fp32.
-    Logits stay fp32 also in bf16, where rounding them would make ties out of near misses.
+    Logits stay fp32 also in bf16, where rounding them would make ties out of near misses. `directory` is where the
+    weights were read.
     """
 
     shape: ModelShape
@@ -64,9 +68,17 @@ class Decoder:
     head: LinearWeight
     rotary: RotaryTable
     attention: AttentionBackend
+    directory: Path
 
     @torch.inference_mode()
-    def forward(self, token_ids: Tensor, positions: Tensor, cache: PagedKVCache, metadata: AttentionMetadata) -> Tensor:
+    def forward(
+        self,
+        token_ids: Tensor,
+        positions: Tensor,
+        cache: PagedKVCache,
+        metadata: AttentionMetadata,
+        routing: StepRouting | None = None,
+    ) -> Tensor:
         """Run a step.
 
         Args:
@@ -74,6 +86,8 @@ class Decoder:
             positions: `(T,)` int64, each token's position in its sequence, below the table's length.
             cache: written at the step's slots, read through the block tables.
             metadata: where the tokens go and what they see.
+            routing: where the experts that tokens go to are written down, or prescribed; of interest to nobody if
+                `None`.
 
         Returns:
             Normalised hidden states `(T, hidden_size)` in `dtype`.
@@ -86,7 +100,7 @@ class Decoder:
         epsilon = self.shape.rms_norm_eps
         for layer in self.layers:
             x = x + layer.mixer(rms_norm(x, layer.mixer_norm, epsilon), rotation, attention)
-            x = x + layer.ffn(rms_norm(x, layer.ffn_norm, epsilon))
+            x = x + layer.ffn(rms_norm(x, layer.ffn_norm, epsilon), routing)
         return rms_norm(x, self.norm, epsilon)[:count]
 
     @torch.inference_mode()
@@ -101,7 +115,7 @@ class Decoder:
         """What the layers' products are computed in."""
         return next(self.weights()).matrix.dtype
 
-    def weights(self) -> Iterator[LinearWeight]:
+    def weights(self) -> Iterator[LinearWeight | GroupedWeight]:
         """All projections."""
         for layer in self.layers:
             yield from layer.mixer.weights()

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
 
-JsonObject: TypeAlias = dict[str, Any]
+from engine.model.config_file import ConfigFile, ModelError, is_positive_number
+from engine.model.expert_tensors import FUSED_EXPERTS, MIXTRAL_EXPERTS, QWEN_EXPERTS, ExpertLayout, MoeShape, Sizes
 
-_LARGEST_SIZE = 1 << 24
-_LARGEST_NUMBER = 1e30
+__all__ = ["FAMILIES", "ModelError", "ModelShape", "is_redundant", "layout_of", "read_shape", "tensor_shapes"]
 
 
-class ModelError(ValueError):
-    """A model directory cannot be used; the message says which file, which setting, why, and the way out."""
+@dataclass(frozen=True, slots=True)
+class MoeFamily:
+    """How a family with experts says what they are like, in `config.json` and in its tensors.
+
+    Attributes:
+        count_keys: keys that may hold the number of experts.
+        intermediate_size_key: the key of an expert's inner size.
+        renormalise: whether the chosen probabilities are made to add up to 1; `None` means that `norm_topk_prob` says.
+        some_layers_are_dense: `decoder_sparse_step` and `mlp_only_layers` say which layers have experts.
+        layouts: how checkpoints may store them.
+    """
+
+    count_keys: tuple[str, ...]
+    intermediate_size_key: str
+    renormalise: bool | None
+    some_layers_are_dense: bool
+    layouts: tuple[ExpertLayout, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +42,18 @@ class Family:
             output projection has one too.
         qk_norm: whether q and k are normalised a head.
         explicit_head_dim: the `head_dim` meant when the key is absent; `None` means hidden size / heads.
+        rope_theta, rms_norm_eps: meant when the key is absent.
+        window_key: the key that asks for attention within a window, which is not supported.
+        moe: how layers with experts are described; `None` where there are none.
     """
 
     qkv_bias: bool | None
     qk_norm: bool
     explicit_head_dim: int | None = None
+    rope_theta: float = 10000.0
+    rms_norm_eps: float = 1e-6
+    window_key: str = "use_sliding_window"
+    moe: MoeFamily | None = None
 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
@@ -40,6 +61,31 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         "llama": Family(qkv_bias=None, qk_norm=False),
         "qwen2": Family(qkv_bias=True, qk_norm=False),
         "qwen3": Family(qkv_bias=None, qk_norm=True, explicit_head_dim=128),
+        "mixtral": Family(
+            qkv_bias=False,
+            qk_norm=False,
+            rope_theta=1e6,
+            rms_norm_eps=1e-5,
+            window_key="sliding_window",
+            moe=MoeFamily(
+                count_keys=("num_local_experts",),
+                intermediate_size_key="intermediate_size",
+                renormalise=True,
+                some_layers_are_dense=False,
+                layouts=(MIXTRAL_EXPERTS, FUSED_EXPERTS),
+            ),
+        ),
+        "qwen3_moe": Family(
+            qkv_bias=None,
+            qk_norm=True,
+            moe=MoeFamily(
+                count_keys=("num_experts", "num_local_experts"),
+                intermediate_size_key="moe_intermediate_size",
+                renormalise=None,
+                some_layers_are_dense=True,
+                layouts=(QWEN_EXPERTS, FUSED_EXPERTS),
+            ),
+        ),
     }
 )
 
@@ -58,6 +104,7 @@ class ModelShape:
         qkv_bias, output_bias, mlp_bias: which projections have a bias.
         qk_norm: q and k are normalised a head before rotation.
         eos_token_ids: ids that end a generation; may be empty.
+        moe: the layers with experts; `None` for a dense model.
     """
 
     family: str
@@ -77,6 +124,7 @@ class ModelShape:
     mlp_bias: bool
     qk_norm: bool
     eos_token_ids: tuple[int, ...]
+    moe: MoeShape | None = None
 
 
 def read_shape(model_dir: Path) -> ModelShape:
@@ -91,12 +139,12 @@ def read_shape(model_dir: Path) -> ModelShape:
             f"{path}: no such file; a model is a directory in Hugging Face layout with config.json, "
             "tokenizer.json and *.safetensors"
         )
-    config = _Config(path, read_json_object(path))
+    config = ConfigFile.read(path)
     name = config.text("model_type")
     family = FAMILIES.get(name)
     if family is None:
         raise config.error("model_type", f"is not supported; supported: {', '.join(FAMILIES)}")
-    _refuse_unsupported(config)
+    _refuse_unsupported(config, family)
     hidden, heads = config.size("hidden_size"), config.size("num_attention_heads")
     kv_heads = config.size("num_key_value_heads", default=heads)
     if heads % kv_heads:
@@ -104,10 +152,11 @@ def read_shape(model_dir: Path) -> ModelShape:
     head_dim = config.size("head_dim", default=family.explicit_head_dim or hidden // heads)
     if head_dim % 2:
         raise config.error("head_dim", f"must be even for rotary positions, and is {head_dim}")
+    num_layers = config.size("num_hidden_layers")
     attention_bias = config.flag("attention_bias")
     return ModelShape(
         family=name,
-        num_layers=config.size("num_hidden_layers"),
+        num_layers=num_layers,
         hidden_size=hidden,
         num_query_heads=heads,
         num_kv_heads=kv_heads,
@@ -115,70 +164,74 @@ def read_shape(model_dir: Path) -> ModelShape:
         intermediate_size=config.size("intermediate_size"),
         vocab_size=config.size("vocab_size"),
         max_position_embeddings=config.size("max_position_embeddings"),
-        rms_norm_eps=config.number("rms_norm_eps", default=1e-6),
-        rope_theta=_rope_theta(config),
+        rms_norm_eps=config.number("rms_norm_eps", default=family.rms_norm_eps),
+        rope_theta=_rope_theta(config, family.rope_theta),
         tied_embeddings=config.flag("tie_word_embeddings"),
         qkv_bias=attention_bias if family.qkv_bias is None else family.qkv_bias,
         output_bias=attention_bias and family.qkv_bias is None,
         mlp_bias=config.flag("mlp_bias"),
         qk_norm=family.qk_norm,
         eos_token_ids=_eos_token_ids(model_dir, config),
+        moe=_moe_shape(config, family.moe, num_layers) if family.moe else None,
     )
 
 
-def tensor_shapes(shape: ModelShape) -> dict[str, tuple[int, ...]]:
-    """The name and shape of every tensor that a checkpoint of this shape holds."""
-    hidden, inner = shape.hidden_size, shape.intermediate_size
-    query_width, kv_width = shape.num_query_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
-    tensors: dict[str, tuple[int, ...]] = {
-        "model.embed_tokens.weight": (shape.vocab_size, hidden),
-        "model.norm.weight": (hidden,),
-    }
+def layout_of(shape: ModelShape, names: Iterable[str]) -> ExpertLayout | None:
+    """The layout of experts that a checkpoint with these tensors most likely has; `None` for a dense model."""
+    layouts = _layouts(shape)
+    present = set(names)
+    return max(layouts, key=lambda layout: len(present & tensor_shapes(shape, layout).keys()), default=None)
+
+
+def tensor_shapes(shape: ModelShape, layout: ExpertLayout | None = None) -> Sizes:
+    """The name and shape of every tensor that a checkpoint of this shape holds.
+
+    `layout` is how it stores its experts; the family's usual way if `None`.
+    """
+    hidden = shape.hidden_size
+    tensors: Sizes = {"model.embed_tokens.weight": (shape.vocab_size, hidden), "model.norm.weight": (hidden,)}
     if not shape.tied_embeddings:
         tensors["lm_head.weight"] = (shape.vocab_size, hidden)
-    layer: dict[str, tuple[int, ...]] = {
-        "input_layernorm.weight": (hidden,),
-        "post_attention_layernorm.weight": (hidden,),
-    }
-    layer |= _projection("self_attn.q_proj", query_width, hidden, bias=shape.qkv_bias)
-    layer |= _projection("self_attn.k_proj", kv_width, hidden, bias=shape.qkv_bias)
-    layer |= _projection("self_attn.v_proj", kv_width, hidden, bias=shape.qkv_bias)
-    layer |= _projection("self_attn.o_proj", hidden, query_width, bias=shape.output_bias)
-    layer |= _projection("mlp.gate_proj", inner, hidden, bias=shape.mlp_bias)
-    layer |= _projection("mlp.up_proj", inner, hidden, bias=shape.mlp_bias)
-    layer |= _projection("mlp.down_proj", hidden, inner, bias=shape.mlp_bias)
-    if shape.qk_norm:
-        layer |= {"self_attn.q_norm.weight": (shape.head_dim,), "self_attn.k_norm.weight": (shape.head_dim,)}
+    mixer, dense = _mixer_sizes(shape), _dense_sizes(shape)
+    experts: Sizes = {}
+    if shape.moe is not None:
+        experts = (layout or _layouts(shape)[0]).sizes(shape.moe, hidden)
     for index in range(shape.num_layers):
+        layer = mixer | (experts if shape.moe is not None and index in shape.moe.layers else dense)
         tensors |= {f"model.layers.{index}.{name}": size for name, size in layer.items()}
     return tensors
+
+
+def _layouts(shape: ModelShape) -> tuple[ExpertLayout, ...]:
+    moe = FAMILIES[shape.family].moe
+    return moe.layouts if moe is not None else ()
+
+
+def _mixer_sizes(shape: ModelShape) -> Sizes:
+    hidden = shape.hidden_size
+    query_width, kv_width = shape.num_query_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
+    sizes: Sizes = {"input_layernorm.weight": (hidden,), "post_attention_layernorm.weight": (hidden,)}
+    sizes |= _projection("self_attn.q_proj", query_width, hidden, bias=shape.qkv_bias)
+    sizes |= _projection("self_attn.k_proj", kv_width, hidden, bias=shape.qkv_bias)
+    sizes |= _projection("self_attn.v_proj", kv_width, hidden, bias=shape.qkv_bias)
+    sizes |= _projection("self_attn.o_proj", hidden, query_width, bias=shape.output_bias)
+    if shape.qk_norm:
+        sizes |= {"self_attn.q_norm.weight": (shape.head_dim,), "self_attn.k_norm.weight": (shape.head_dim,)}
+    return sizes
+
+
+def _dense_sizes(shape: ModelShape) -> Sizes:
+    hidden, inner = shape.hidden_size, shape.intermediate_size
+    return {
+        **_projection("mlp.gate_proj", inner, hidden, bias=shape.mlp_bias),
+        **_projection("mlp.up_proj", inner, hidden, bias=shape.mlp_bias),
+        **_projection("mlp.down_proj", hidden, inner, bias=shape.mlp_bias),
+    }
 
 
 def is_redundant(name: str, shape: ModelShape) -> bool:
     """Whether a checkpoint may hold this tensor although nothing reads it: it can be derived from the others."""
     return name.endswith(".rotary_emb.inv_freq") or (name == "lm_head.weight" and shape.tied_embeddings)
-
-
-def read_json_object(path: Path) -> JsonObject:
-    """Read a JSON file whose top level is an object.
-
-    Raises:
-        ModelError: unreadable, malformed, or something else at the top.
-    """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ModelError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: cannot be read: {error}") from error
-    if not isinstance(value, dict):
-        raise ModelError(f"{path}: the top level must be an object")
-    return value
-
-
-def is_positive_number(value: object) -> bool:
-    """Whether a JSON value is a number that is finite and above zero."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _LARGEST_NUMBER
 
 
 def _projection(name: str, rows: int, columns: int, *, bias: bool) -> dict[str, tuple[int, ...]]:
@@ -188,46 +241,37 @@ def _projection(name: str, rows: int, columns: int, *, bias: bool) -> dict[str, 
     return tensors
 
 
-@dataclass(frozen=True, slots=True)
-class _Config:
-    """`config.json` with typed access; every complaint names the file, the key and its value."""
-
-    path: Path
-    values: JsonObject
-
-    def error(self, key: str, why: str) -> ModelError:
-        return ModelError(f"{self.path}: {key} = {json.dumps(self.values.get(key))} {why}")
-
-    def text(self, key: str) -> str:
-        value = self.values.get(key)
-        if not isinstance(value, str):
-            raise self.error(key, "must be a string")
-        return value
-
-    def size(self, key: str, *, default: int | None = None) -> int:
-        value = self.values.get(key)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _LARGEST_SIZE:
-            raise self.error(key, f"must be an integer from 1 to {_LARGEST_SIZE}")
-        return value
-
-    def number(self, key: str, *, default: float) -> float:
-        value = self.values.get(key, default)
-        if not is_positive_number(value):
-            raise self.error(key, "must be a positive number")
-        return float(value)
-
-    def flag(self, key: str) -> bool:
-        value = self.values.get(key, False)
-        if not isinstance(value, bool):
-            raise self.error(key, "must be true or false")
-        return value
+def _moe_shape(config: ConfigFile, family: MoeFamily, num_layers: int) -> MoeShape:
+    num_experts = _num_experts(config, family)
+    experts_per_token = config.size("num_experts_per_tok")
+    if experts_per_token > num_experts:
+        raise config.error("num_experts_per_tok", f"is more than the {num_experts} experts a layer has")
+    step = config.size("decoder_sparse_step", default=1) if family.some_layers_are_dense else 1
+    dense = config.indices("mlp_only_layers") if family.some_layers_are_dense else ()
+    layers = tuple(index for index in range(num_layers) if (index + 1) % step == 0 and index not in dense)
+    if not layers:
+        raise config.error("mlp_only_layers", f"and decoder_sparse_step = {step} leave no layer with experts")
+    return MoeShape(
+        layers=layers,
+        num_experts=num_experts,
+        experts_per_token=experts_per_token,
+        intermediate_size=config.size(family.intermediate_size_key),
+        renormalise=config.flag("norm_topk_prob") if family.renormalise is None else family.renormalise,
+    )
 
 
-def _refuse_unsupported(config: _Config) -> None:
+def _num_experts(config: ConfigFile, family: MoeFamily) -> int:
+    present = [key for key in family.count_keys if config.values.get(key) is not None] or [family.count_keys[0]]
+    counts = [config.size(key) for key in present]
+    if counts.count(counts[0]) != len(counts):
+        raise config.error(present[0], f"contradicts {present[1]} = {counts[1]}; keep the right one")
+    return counts[0]
+
+
+def _refuse_unsupported(config: ConfigFile, family: Family) -> None:
     """Refuse what would be computed wrongly rather than not at all."""
-    only = {"hidden_act": ("silu", None), "use_sliding_window": (False, None), "quantization_config": (None,)}
+    no_window = (False, None) if family.window_key == "use_sliding_window" else (None,)
+    only = {"hidden_act": ("silu", None), family.window_key: no_window, "quantization_config": (None,)}
     for key, allowed in only.items():
         if config.values.get(key) not in allowed:
             raise config.error(key, f"is not supported; only {json.dumps(allowed[0])} is")
@@ -238,9 +282,9 @@ def _refuse_unsupported(config: _Config) -> None:
         raise config.error("partial_rotary_factor", "is not supported; only 1.0 is")
 
 
-def _rope_theta(config: _Config) -> float:
+def _rope_theta(config: ConfigFile, default: float) -> float:
     """The rotary base: top-level `rope_theta`, or in `rope_parameters` as newer files write it."""
-    theta = config.values.get("rope_theta", 10000.0)
+    theta = config.values.get("rope_theta", default)
     for key in ("rope_scaling", "rope_parameters"):
         rope = config.values.get(key)
         if rope is None:
@@ -256,10 +300,10 @@ def _rope_theta(config: _Config) -> float:
     return float(theta)
 
 
-def _eos_token_ids(model_dir: Path, config: _Config) -> tuple[int, ...]:
+def _eos_token_ids(model_dir: Path, config: ConfigFile) -> tuple[int, ...]:
     """Ids that end a generation: `generation_config.json` first, then `config.json`."""
     path = model_dir / "generation_config.json"
-    sources = [_Config(path, read_json_object(path))] if path.is_file() else []
+    sources = [ConfigFile.read(path)] if path.is_file() else []
     for source in (*sources, config):
         value = source.values.get("eos_token_id")
         if value is None:

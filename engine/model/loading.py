@@ -15,6 +15,7 @@ from engine.model.decoder import Decoder, Layer
 from engine.model.families import ModelShape, read_shape
 from engine.model.gqa import GroupedQueryAttention
 from engine.model.mlp import GatedMlp
+from engine.model.moe import MixtureOfExperts
 from engine.model.rope import rotary_table
 from engine.model.weights import Checkpoint
 from engine.numerics.gemm import (
@@ -25,6 +26,7 @@ from engine.numerics.gemm import (
     linear_strategy,
     prepare_linear,
 )
+from engine.numerics.grouped import GroupedWeight, bucket_table, grouped_strategy, prepare_grouped
 
 
 def load_decoder(
@@ -85,11 +87,12 @@ class _Loader:
                     device=self._device,
                 ),
             ),
+            directory=self._checkpoint.model_dir,
         )
 
     def _layer(self, index: int) -> Layer:
         shape, prefix = self._shape, f"model.layers.{index}."
-        attention, ffn = prefix + "self_attn.", prefix + "mlp."
+        attention = prefix + "self_attn."
         mixer = GroupedQueryAttention(
             layer=index,
             num_query_heads=shape.num_query_heads,
@@ -104,10 +107,28 @@ class _Loader:
             mixer_norm=self._tensor(prefix + "input_layernorm.weight"),
             mixer=mixer,
             ffn_norm=self._tensor(prefix + "post_attention_layernorm.weight"),
-            ffn=GatedMlp(
-                gate_up=self._projection(ffn, ("gate_proj", "up_proj"), bias=shape.mlp_bias),
-                down=self._projection(ffn, ("down_proj",), bias=shape.mlp_bias),
-            ),
+            ffn=self._experts(index) if shape.moe and index in shape.moe.layers else self._mlp(prefix + "mlp."),
+        )
+
+    def _mlp(self, prefix: str) -> GatedMlp:
+        bias = self._shape.mlp_bias
+        return GatedMlp(
+            gate_up=self._projection(prefix, ("gate_proj", "up_proj"), bias=bias),
+            down=self._projection(prefix, ("down_proj",), bias=bias),
+        )
+
+    def _experts(self, index: int) -> MixtureOfExperts:
+        moe, layout = self._shape.moe, self._checkpoint.expert_layout
+        assert moe is not None and layout is not None, "a layer with experts belongs to a model that has them"  # noqa: PT018
+        tensors = layout.read(lambda name: self._tensor(f"model.layers.{index}.{name}"), moe)
+        return MixtureOfExperts(
+            index=moe.layers.index(index),
+            experts_per_token=moe.experts_per_token,
+            renormalise=moe.renormalise,
+            router=self._prepare(tensors.router, None, result=torch.float32, compute=torch.float32),
+            gate_up=self._prepare_grouped(tensors.gate_up),
+            down=self._prepare_grouped(tensors.down),
+            buckets=bucket_table(self._device),
         )
 
     def _head_norms(self, prefix: str) -> Tensor:
@@ -129,6 +150,14 @@ class _Loader:
         key = (compute, weight.shape, bias is not None)
         if key not in self._proven:
             self._proven[key] = linear_strategy(prepared)
+        return prepared.with_strategy(self._proven[key])
+
+    def _prepare_grouped(self, weight: Tensor) -> GroupedWeight:
+        compute = compute_dtype(self._dtype, self._device)
+        prepared = prepare_grouped(weight, result_dtype=self._dtype, compute=compute)
+        key = (compute, weight.shape, False)
+        if key not in self._proven:
+            self._proven[key] = grouped_strategy(prepared)
         return prepared.with_strategy(self._proven[key])
 
     def _tensor(self, name: str) -> Tensor:

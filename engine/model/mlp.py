@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from engine.model.step_routing import StepRouting
 from engine.numerics.gemm import LinearWeight, linear
 from engine.numerics.rowwise import silu
 
@@ -23,8 +24,9 @@ class GatedMlp:
     gate_up: LinearWeight
     down: LinearWeight
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Transform tokens `(T, hidden_size)` one by one."""
+    def __call__(self, x: Tensor, routing: StepRouting | None = None) -> Tensor:
+        """Transform tokens `(T, hidden_size)` one by one; there is nothing to route."""
+        del routing
         gate, up = linear(x, self.gate_up).chunk(2, dim=1)
         return linear(silu(gate).mul_(up), self.down)
 

@@ -12,7 +12,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine.model.families import ModelError, ModelShape, is_redundant, read_json_object, tensor_shapes
+from engine.model.config_file import ModelError, read_json_object
+from engine.model.families import ModelShape, is_redundant, layout_of, tensor_shapes
 
 _SINGLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -24,7 +25,8 @@ _NAMES_SHOWN = 8
 class Checkpoint:
     """The tensors of a model directory, open for reading; use as a context manager.
 
-    Files stay memory-mapped while it is open, and a tensor is read when it is asked for.
+    Files stay memory-mapped while it is open, and a tensor is read when it is asked for. `expert_layout` is how it
+    stores experts; `None` for a dense model.
     """
 
     def __init__(self, model_dir: Path, shape: ModelShape) -> None:
@@ -33,13 +35,14 @@ class Checkpoint:
         Raises:
             ModelError: no safetensors, a damaged file, or tensors missing, extra, or of another shape or kind.
         """
-        self._model_dir = model_dir
+        self.model_dir = model_dir
         self._files = ExitStack()
         self._readers: dict[str, Any] = {}
         try:
-            for path in _weight_files(model_dir):
+            for path in weight_files(model_dir):
                 self._open(path)
-            self._verify(tensor_shapes(shape), shape)
+            self.expert_layout = layout_of(shape, self._readers)
+            self._verify(tensor_shapes(shape, self.expert_layout), shape)
         except BaseException:
             self._files.close()
             raise
@@ -61,11 +64,11 @@ class Checkpoint:
         tensor: Tensor = self._readers[name].get_tensor(name)
         if tensor.dtype not in _READABLE:
             raise ModelError(
-                f"{self._model_dir}: tensor {name} is stored as {tensor.dtype}; supported are float32, float16 and "
+                f"{self.model_dir}: tensor {name} is stored as {tensor.dtype}; supported are float32, float16 and "
                 "bfloat16 (quantised checkpoints are not)"
             )
         if not torch.isfinite(tensor).all():
-            raise ModelError(f"{self._model_dir}: tensor {name} holds NaN or infinity; fetch or save the weights again")
+            raise ModelError(f"{self.model_dir}: tensor {name} holds NaN or infinity; fetch or save the weights again")
         return tensor
 
     def _open(self, path: Path) -> None:
@@ -92,11 +95,11 @@ class Checkpoint:
         lines = [f"  {what}: {_some(names)}" for what, names in complaints.items() if names]
         if lines:
             raise ModelError(
-                f"{self._model_dir}: the tensors do not fit config.json (family {shape.family}):\n" + "\n".join(lines)
+                f"{self.model_dir}: the tensors do not fit config.json (family {shape.family}):\n" + "\n".join(lines)
             )
 
 
-def _weight_files(model_dir: Path) -> list[Path]:
+def weight_files(model_dir: Path) -> list[Path]:
     """The safetensors files of a directory, as its index or the single-file layout names them."""
     index = model_dir / _INDEX
     if index.is_file():

@@ -21,6 +21,7 @@ from engine.numerics.gemm import (
     linear,
     probe_rows,
 )
+from engine.numerics.grouped import GroupedWeight, first_group_difference
 from engine.numerics.rowwise import exp_, rms_norm, silu
 from engine.numerics.threads import thread_count
 
@@ -80,7 +81,11 @@ def product_strategies(decoder: Decoder) -> dict[str, str]:
     return {**strategies, "attention": str(decoder.attention.strategy)}
 
 
-def _check_product(weight: LinearWeight) -> str:
+def _check_product(weight: LinearWeight | GroupedWeight) -> str:
+    if isinstance(weight, GroupedWeight):
+        _require(weight.name, first_group_difference(weight, _thread_counts(), (0, *_ROW_COUNTS)))
+        return weight.name
+
     def product(rows: Tensor) -> Tensor:
         return linear(rows, weight)
 
@@ -107,7 +112,14 @@ def _rowwise_cases(decoder: Decoder) -> Iterable[tuple[str, Callable[[Tensor], T
         return torch.log_softmax(rows, dim=-1)
 
     yield "rms_norm", norm, shape.hidden_size
-    yield "silu", activation, shape.intermediate_size
+
+    def routing(rows: Tensor) -> Tensor:
+        return torch.softmax(rows, dim=-1)
+
+    for width in {shape.intermediate_size, shape.moe.intermediate_size if shape.moe else shape.intermediate_size}:
+        yield "silu", activation, width
+    if shape.moe is not None:
+        yield "softmax", routing, shape.moe.num_experts
     yield "log_softmax", log_softmax, shape.vocab_size
     yield "exp", _exp, KV_TILE
     yield "sum", _row_sum, KV_TILE

@@ -22,14 +22,16 @@ def lint(
     settings: Mapping[str, SettingDescription],
     check_settings: Callable[[Mapping[str, Any]], None],
     check_sampling: Callable[[Mapping[str, Any]], None] | None = None,
+    check_fixture: Callable[[Fixture], None] | None = None,
 ) -> tuple[LintProblem, ...]:
     """Return every problem of `fixtures`, sorted by file and line.
 
     `root` holds `fixtures/` and `goldens/`. `settings` describe what the engine knows; `check_settings` raises
-    `ValueError` on pinned settings that it refuses to combine, `check_sampling` on sampling that it cannot do.
+    `ValueError` on pinned settings that it refuses to combine, `check_sampling` on sampling that it cannot do,
+    `check_fixture` on files that settings name and it cannot use.
     Manifests that could not be loaded are not here: their errors come from loading.
     """
-    linted = Linted(fixtures, root, settings, check_settings, check_sampling)
+    linted = Linted(fixtures, root, settings, check_settings, check_sampling, check_fixture)
     rules = (*lint_engine.RULES, *lint_proof.RULES, *lint_witnesses.RULES, *lint_files.RULES)
     problems = {problem for rule in rules for problem in rule(linted)}
     return tuple(sorted(problems, key=lambda problem: (problem.file, problem.line, problem.path, problem.message)))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from framework.manifest.fixture import Fixture
 from framework.manifest.linted import Linted, LintProblem, LintRule
-from framework.manifest.models import NoSuchModelError, find_model
+from framework.manifest.models import ModelNotFetchedError, NoSuchModelError, find_model
 from framework.manifest.schema import show
 from framework.manifest.suggest import did_you_mean
 from framework.run.adapter import SettingDescription
@@ -59,10 +59,19 @@ def _incompatible_settings(linted: Linted) -> Iterator[LintProblem]:
         try:
             linted.check_settings(fixture.engine)
         except ValueError as error:
-            message = str(error).rstrip(".")
-            named = next((name for name in fixture.engine if name in message), None)
-            path = f"engine.{named}" if named else "engine"
-            yield linted.problem(fixture, path, message, "Pin settings that go together")
+            yield _refused_settings(linted, fixture, error, "Pin settings that go together")
+            continue
+        try:
+            if linted.check_fixture is not None:
+                linted.check_fixture(fixture)
+        except ValueError as error:
+            yield _refused_settings(linted, fixture, error, "Name a file that can be used")
+
+
+def _refused_settings(linted: Linted, fixture: Fixture, error: ValueError, way_out: str) -> LintProblem:
+    message = str(error).rstrip(".")
+    named = next((name for name in fixture.engine if name in message), None)
+    return linted.problem(fixture, f"engine.{named}" if named else "engine", message, way_out)
 
 
 def _problems_of_values(linted: Linted, fixture: Fixture) -> Iterator[LintProblem]:
@@ -125,6 +134,8 @@ def _models(linted: Linted) -> Iterator[LintProblem]:
 def _why_missing(linted: Linted, model: str) -> str | None:
     try:
         find_model(model, linted.fixtures_root)
+    except ModelNotFetchedError:
+        return None
     except NoSuchModelError as error:
         return str(error)
     return None

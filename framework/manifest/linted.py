@@ -45,6 +45,7 @@ class Linted:
     settings: Mapping[str, SettingDescription]
     check_settings: Callable[[Mapping[str, Any]], None]
     check_sampling: Callable[[Mapping[str, Any]], None] | None = None
+    check_fixture: Callable[[Fixture], None] | None = None
 
     @property
     def fixtures_root(self) -> Path:

@@ -1,4 +1,7 @@
-"""Where a fixture's model lies: a folder in Hugging Face layout under `fixtures/models/`."""
+"""Where a fixture's model lies: a folder in Hugging Face layout under `fixtures/models/`.
+
+A recipe there, `NAME.yaml`, makes the name of a model known that is fetched and not in the repository.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,22 @@ from framework.manifest.find import MODELS_FOLDER
 from framework.manifest.suggest import did_you_mean
 
 CONFIG_FILE: Final = "config.json"
+RECIPE_SUFFIX: Final = ".yaml"
 
 
 class NoSuchModelError(LookupError):
     """There is no model of that name; the message says what there is instead."""
 
 
+class ModelNotFetchedError(NoSuchModelError):
+    """A recipe makes the model known, and its weights are not here; the message says how to get them."""
+
+
 def find_model(name: str, fixtures_root: Path) -> Path:
     """Return the folder of the model `name`.
 
     Raises:
+        ModelNotFetchedError: there is only a recipe for it.
         NoSuchModelError: there is none, it is not a model, or it lies outside the repository.
     """
     folder = fixtures_root / MODELS_FOLDER
@@ -26,9 +35,12 @@ def find_model(name: str, fixtures_root: Path) -> Path:
     if candidate.is_dir():
         if not candidate.resolve().is_relative_to(fixtures_root.parent.resolve()):
             raise NoSuchModelError(f"the model {name} leads out of the repository. Keep it inside.")
-        if not (candidate / CONFIG_FILE).is_file():
-            raise NoSuchModelError(f"{folder.name}/{name} holds no {CONFIG_FILE}, so it is no model.")
-        return candidate
+        if (candidate / CONFIG_FILE).is_file():
+            return candidate
+    if name in (path.stem for path in recipe_paths(fixtures_root)):
+        raise ModelNotFetchedError(f"the model {name} is not here; `golden models fetch {name}` brings it.")
+    if candidate.is_dir():
+        raise NoSuchModelError(f"{folder.name}/{name} holds no {CONFIG_FILE}, so it is no model.")
     there = model_names(fixtures_root)
     hint = did_you_mean(name, there) if there else f"There is none: put one under {fixtures_root.name}/{folder.name}/."
     if candidate.exists():
@@ -37,7 +49,14 @@ def find_model(name: str, fixtures_root: Path) -> Path:
 
 
 def model_names(fixtures_root: Path) -> tuple[str, ...]:
-    """Return the names of all models, sorted."""
+    """Return the names of all models, sorted: those that are here, and those that a recipe can bring."""
     folder = fixtures_root / MODELS_FOLDER
-    configs = (path for path in folder.glob(f"**/{CONFIG_FILE}") if path.is_file())
-    return tuple(sorted({path.parent.relative_to(folder).as_posix() for path in configs} - {"."}))
+    inside = (path.parent.relative_to(folder) for path in folder.glob(f"**/{CONFIG_FILE}") if path.is_file())
+    here = {path.as_posix() for path in inside if not any(part.startswith(".") for part in path.parts)}
+    return tuple(sorted((here | {path.stem for path in recipe_paths(fixtures_root)}) - {"."}))
+
+
+def recipe_paths(fixtures_root: Path) -> tuple[Path, ...]:
+    """Return the recipes, sorted: each is named like the model that it brings, and lies beside it."""
+    found = (fixtures_root / MODELS_FOLDER).glob(f"*{RECIPE_SUFFIX}")
+    return tuple(sorted(path for path in found if path.is_file() and not path.name.startswith(".")))

@@ -13,7 +13,7 @@ from framework.manifest.schema import prompt_schema, violations
 from framework.manifest.strict_yaml import Document
 
 MAXIMUM_PROMPT_FILE_BYTES: Final = 64_000_000
-_FLOATS: Final = ("temperature", "top_p")
+_FLOATS: Final = ("temperature", "top_p", "min_p")
 _FORMS: Final = ("text", "token_ids", "random")
 
 

@@ -51,9 +51,15 @@ class Spread:
 
 def per_request_rules(rules: Rules) -> Rules:
     """Return the rules without what a schedule may change: counters and performance are informed."""
-    kept = {name: rule for name, rule in rules.asserted.items() if name.partition(".")[0] not in _SECTIONS}
+    return rules_without(rules, _SECTIONS)
+
+
+def rules_without(rules: Rules, sections: Iterable[str]) -> Rules:
+    """Return the rules with all of these sections informed, whatever was asserted of them."""
+    names = frozenset(sections)
+    kept = {name: rule for name, rule in rules.asserted.items() if name.partition(".")[0] not in names}
     moved = frozenset(rules.asserted) - frozenset(kept)
-    return dataclasses.replace(rules, asserted=kept, informed=rules.informed | moved | frozenset(_SECTIONS))
+    return dataclasses.replace(rules, asserted=kept, informed=rules.informed | moved | names)
 
 
 def tolerance_warnings(rules: Rules, spread: Spread) -> list[str]:

@@ -95,6 +95,8 @@ def _summary(report: Report) -> str:
 
 
 def _next_step(report: Report, counts: Mapping[Verdict, int]) -> str:
+    if report.exit_code is ExitCode.GOOD and counts[Verdict.SKIP]:
+        return "Every golden that was judged holds. The table says why the others were skipped, and what enables them."
     if report.exit_code is ExitCode.GOOD:
         return "Every golden holds. After a change to the engine, run this again."
     if report.exit_code is ExitCode.NOTHING_SELECTED:

@@ -72,6 +72,15 @@ class ChecksSampling(Protocol):
 
 
 @runtime_checkable
+class ChecksFixtures(Protocol):
+    """What an adapter may offer besides: to look at files that settings name before its engine starts."""
+
+    def check_fixture(self, fixture: Fixture) -> None:
+        """Raise `ValueError` in the engine's own words if a file that the fixture's settings name cannot be used."""
+        ...
+
+
+@runtime_checkable
 class VariesEnvironment(Protocol):
     """What an adapter may offer besides: ways to compute the same on the same machine with other instructions."""
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from framework.judge import Outcome
 
 _FILE = "last_verdicts.json"
+_FINDING_KEYS = frozenset({"class", "path", "message"})
 
 
 def remember(state_folder: Path, outcomes: Iterable[Outcome]) -> None:
@@ -28,7 +29,17 @@ def remember(state_folder: Path, outcomes: Iterable[Outcome]) -> None:
 def last_verdict(state_folder: Path, fixture_name: str) -> dict[str, Any] | None:
     """Return the latest outcome of a fixture as its JSON entry, if there was one."""
     entry = _read(state_folder).get(fixture_name)
-    return entry if isinstance(entry, dict) else None
+    return entry if _is_outcome(entry) else None
+
+
+def _is_outcome(entry: Any) -> bool:
+    """Say whether an entry is what `remember` writes: anything else in the file is as good as nothing."""
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("verdict"), str)
+        and isinstance(entry.get("findings"), list)
+        and all(isinstance(each, dict) and each.keys() >= _FINDING_KEYS for each in entry["findings"])
+    )
 
 
 def _read(state_folder: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.config import InferenceConfig, settings
+from engine.config import ConfigError, InferenceConfig, settings
 from engine.request import FinishReason, Request, SamplingParams
 from framework.errors import ManifestError
 from framework.golden.document import RECORD_SCHEMA
@@ -36,9 +36,10 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_m
 _MODEL_SUFFIXES = (".json", ".safetensors")
 _INDEX_FILE = "model.safetensors.index.json"
 _READ_BYTES = 1 << 20
+_REPLAY_PATH = "routing_replay_path"
 
-_GREEDY = {"temperature": 0, "top_k": 0, "top_p": 1, "min_p": 0, "prompt_logprobs": False, "top_n": 0}
-"""Sampling values that ask for nothing beyond what the engine does, by name."""
+_COLLECTIONS = {"stop_token_ids": frozenset, "stop_strings": tuple}
+"""Sampling parameters that hold several values, and what the engine takes them as."""
 
 
 class ReferenceEngine:
@@ -68,6 +69,16 @@ class ReferenceEngine:
     def check_sampling(self, sampling: Mapping[str, Any]) -> None:
         """Raise `ValueError` on sampling that the engine cannot do."""
         _sampling(sampling)
+
+    def check_fixture(self, fixture: Fixture) -> None:
+        """Raise `ConfigError` if the recording that a fixture replays is not in the repository."""
+        path = _with_paths(fixture.engine, fixture).get(_REPLAY_PATH)
+        if path is not None and not Path(path).is_file():
+            written = fixture.engine[_REPLAY_PATH]
+            raise ConfigError(
+                f"setting {_REPLAY_PATH}: {written!r} is no file in the manifest's folder; make the recording "
+                "first, with `python -m framework.run.routing_recording`"
+            )
 
     def platforms(self) -> tuple[str, ...]:
         """Return the kind of this machine's GPU, if it has one, and `cpu`."""
@@ -114,7 +125,7 @@ class ReferenceEngine:
     ) -> dict[str, Any]:
         """Run the workload and return its record."""
         pinned = {"device": "cpu" if platform == "cpu" else "cuda", **fixture.engine, **overrides}
-        config = InferenceConfig.from_mapping(pinned)
+        config = InferenceConfig.from_mapping(_with_paths(pinned, fixture))
         engine = self._engine(model_path, config)
         shape = json.loads((model_path / "config.json").read_text(encoding="utf-8"))
         plain = plain_requests(
@@ -138,7 +149,7 @@ class ReferenceEngine:
             "requests": {output.request_id: _request_record(output) for output in outputs},
             "counters": engine.counters.as_dict(),
             "performance": {"tokens_per_second": engine.timing.tokens_per_second},
-            "settings": _resolved(config, {*fixture.engine, *overrides}, platform),
+            "settings": _resolved(InferenceConfig.from_mapping(pinned), {*fixture.engine, *overrides}, platform),
             "environment": engine.environment(),
         }
 
@@ -174,15 +185,33 @@ class ReferenceEngine:
 
 def _sampling(values: Mapping[str, Any]) -> SamplingParams:
     names = {field.name for field in dataclasses.fields(SamplingParams)}
-    taken: dict[str, Any] = {}
-    if values.get("max_new_tokens", 1) < 1:
-        raise ValueError("sampling: max_new_tokens 0 is not something this engine can do; generate at least 1")
-    for name, value in values.items():
-        if name in names:
-            taken[name] = frozenset(value) if name == "stop_token_ids" else value
-        elif name not in _GREEDY or value != _GREEDY[name]:
-            raise ValueError(f"sampling: {name} {value!r} is not something this engine can do; leave it out")
-    return SamplingParams(**taken)
+    unknown = next((name for name in values if name not in names), None)
+    if unknown is not None:
+        raise ValueError(f"sampling {unknown}: {values[unknown]!r} is not something this engine can do; leave it out")
+    return SamplingParams(**{name: _COLLECTIONS.get(name, _as_is)(value) for name, value in values.items()})
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _with_paths(pinned: Mapping[str, Any], fixture: Fixture) -> dict[str, Any]:
+    """Return the settings with the recording's path, which a manifest gives from its own folder, as one that opens.
+
+    Raises:
+        ConfigError: the path leaves the folder that holds `fixtures/`.
+    """
+    written = pinned.get(_REPLAY_PATH)
+    if not isinstance(written, str):
+        return dict(pinned)
+    root = fixture.path.resolve().parents[len(Path(fixture.name).parts)]
+    found = (fixture.path.resolve().parent / written).resolve()
+    if Path(written).is_absolute() or not found.is_relative_to(root):
+        raise ConfigError(
+            f"setting {_REPLAY_PATH}: {written!r} leaves the repository; give a path relative to the manifest's "
+            "folder, to a file in the repository"
+        )
+    return {**pinned, _REPLAY_PATH: str(found)}
 
 
 def _request_record(output: RequestOutput) -> dict[str, Any]:
@@ -197,6 +226,12 @@ def _request_record(output: RequestOutput) -> dict[str, Any]:
         record["error"] = output.error
     if output.generated_logprobs is not None:
         record["generated_logprobs"] = list(output.generated_logprobs)
+    if output.prompt_logprobs is not None:
+        record["prompt_logprobs"] = list(output.prompt_logprobs)
+    if output.top_n_logprobs is not None:
+        record["top_n_logprobs"] = [[token._asdict() for token in top] for top in output.top_n_logprobs]
+    if output.routing_indices is not None:
+        record["routing_indices"] = [[list(ids) for ids in row] for row in output.routing_indices]
     return record
 
 

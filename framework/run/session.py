@@ -101,9 +101,10 @@ class Session:
 
     def prepare(self, fixture: Fixture) -> Golden | Outcome:
         """Return the golden to judge a fixture with, or the outcome where there is nothing to judge."""
+        if why := self.why_skipped(fixture):
+            return skipped_outcome(fixture, why)
         platform = self.platform_of(fixture)
-        if platform is None:
-            return skipped_outcome(fixture, self._why_skipped(fixture))
+        assert platform is not None, "without a platform it is skipped"
         return readable_golden(self.workspace, fixture, platform, self.hashes(fixture))
 
     def measure(self, fixture: Fixture) -> Measurement:
@@ -144,10 +145,17 @@ class Session:
         here = self.adapter.platforms()
         return next((name for name in wanted if name in here and name in fixture.platforms), None)
 
-    def _why_skipped(self, fixture: Fixture) -> str:
-        asked = f" and {self.platform} was asked for" if self.platform else ""
-        here, its_own = ", ".join(self.adapter.platforms()), ", ".join(fixture.platforms)
-        return f"it is for {its_own}; this machine has {here}{asked}"
+    def why_skipped(self, fixture: Fixture) -> str:
+        """Return why a fixture cannot run here, or an empty string.
+
+        It is for other platforms, or a model has to be fetched first: its own, or that of the one it is timed against.
+        """
+        if self.platform_of(fixture) is None:
+            asked = f" and {self.platform} was asked for" if self.platform else ""
+            here, its_own = ", ".join(self.adapter.platforms()), ", ".join(fixture.platforms)
+            return f"it is for {its_own}; this machine has {here}{asked}"
+        needed = (fixture, self.fixtures.get(partner_of(fixture) or ""))
+        return next((why for each in needed if each and (why := self.workspace.why_not_fetched(each))), "")
 
     def _partners(self, fixture: Fixture) -> Mapping[str, Mapping[str, Any]]:
         partners: dict[str, Mapping[str, Any]] = {}
@@ -163,7 +171,8 @@ class Session:
         platform = self.platform_of(other) if other else None
         if other is None or platform is None:
             return None
-        prepared = readable_golden(self.workspace, other, platform, self.hashes(other))
+        hashes = None if self.workspace.why_not_fetched(other) else self.hashes(other)
+        prepared = readable_golden(self.workspace, other, platform, hashes)
         return prepared.document if isinstance(prepared, Golden) else None
 
 
@@ -187,9 +196,12 @@ def readable_golden(
     workspace: Workspace,
     fixture: Fixture,
     platform: str,
-    hashes: Mapping[str, str],
+    hashes: Mapping[str, str] | None,
 ) -> Golden | Outcome:
-    """Return a fixture's golden if it is there, sealed and not stale; else the outcome that says what is wrong."""
+    """Return a fixture's golden if it is there, sealed and not stale; else the outcome that says what is wrong.
+
+    `hashes` are those of its model; None if it is not here, and then only the manifest can make the golden stale.
+    """
     try:
         golden = read_golden(golden_path(workspace.goldens_root, fixture.name, platform))
         _belongs_to(golden, fixture.name, platform)

@@ -111,6 +111,7 @@ class _Worker:
             "platform": task.platform,
             "overrides": dict(task.overrides),
             "order": task.order,
+            "arrivals": task.arrivals,
         }
         with contextlib.suppress(BrokenPipeError):  # a dead worker is told by its answer, which never comes
             _write_all(self._requests, json.dumps(request).encode() + b"\n")

@@ -24,7 +24,8 @@ class Task:
     """One run of one fixture.
 
     `overrides` are settings laid over the pinned ones. `order` permutes the requests as they are handed to the engine;
-    the record names them by their place in the manifest all the same.
+    the record names them by their place in the manifest all the same. `arrivals` are the loop calls at which they
+    arrive, in the order of the manifest, in place of what the manifest says.
     """
 
     fixture: Fixture
@@ -32,6 +33,7 @@ class Task:
     platform: str
     overrides: Mapping[str, Any] = field(default_factory=dict)
     order: tuple[int, ...] | None = None
+    arrivals: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def execute(adapter: Adapter, task: Task) -> Result:
     """Call the adapter in this process and turn whatever happens into a result."""
     try:
         returned = adapter.run(
-            _in_order(task.fixture, task.order),
+            _arranged(task),
             model_path=task.model_path,
             platform=task.platform,
             overrides=task.overrides,
@@ -93,10 +95,15 @@ def _failed(kind: FindingClass, error: BaseException) -> Result:
     return Result(None, Failure(kind, f"{type(error).__name__}: {error}{place}"))
 
 
-def _in_order(fixture: Fixture, order: tuple[int, ...] | None) -> Fixture:
-    if order is None:
-        return fixture
-    prompts = tuple(fixture.workload.prompts[index] for index in order)
+def _arranged(task: Task) -> Fixture:
+    """Return the task's fixture with its requests in the order, and at the times, that the task asks for."""
+    fixture, prompts = task.fixture, task.fixture.workload.prompts
+    if task.arrivals is not None:
+        prompts = tuple(
+            dataclasses.replace(prompt, arrival_step=step) for prompt, step in zip(prompts, task.arrivals, strict=True)
+        )
+    if task.order is not None:
+        prompts = tuple(prompts[index] for index in task.order)
     return dataclasses.replace(fixture, workload=dataclasses.replace(fixture.workload, prompts=prompts))
 
 

@@ -78,13 +78,14 @@ def _run(adapter: Adapter, workspace: Workspace, request: dict[str, Any]) -> Res
         return Result(None, Failure(FindingClass.ENGINE_CRASH, f"the manifest changed during the run: {error}"))
     if fixture.manifest_sha256 != request["manifest_sha256"]:
         return Result(None, Failure(FindingClass.ENGINE_CRASH, f"{path}: the manifest changed during the run"))
-    order = request["order"]
+    order, arrivals = request["order"], request["arrivals"]
     task = Task(
         fixture=fixture,
         model_path=Path(request["model_path"]),
         platform=request["platform"],
         overrides=request["overrides"],
         order=None if order is None else tuple(order),
+        arrivals=None if arrivals is None else tuple(arrivals),
     )
     return execute(adapter, task)
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from framework.golden.store import Golden
-from framework.judge import Outcome, judge_golden_alone, skipped_outcome
+from framework.judge import Outcome, Verdict, judge_golden_alone, skipped_outcome
 from framework.report.json_report import CHECK_SCHEMA, report_document
 from framework.report.streams import print_json
 from framework.report.terminal import print_report
@@ -45,16 +45,28 @@ def _check(opened: Opened, fixture: Fixture, platforms: list[str] | tuple[str, .
         if platform not in fixture.platforms:
             outcomes.append(skipped_outcome(fixture, f"it is for {', '.join(fixture.platforms)}, not {platform}"))
             continue
-        golden = _golden(opened, fixture, platform)
-        if isinstance(golden, Golden):
-            partners = _partners(opened, fixture, platform)
-            golden = judge_golden_alone(fixture, golden, opened.adapter.describe(), partners)
-        outcomes.append(golden if len(fixture.platforms) == 1 else dataclasses.replace(golden, reason=f"on {platform}"))
+        outcome = _check_one(opened, fixture, platform)
+        if len(fixture.platforms) > 1:
+            outcome = dataclasses.replace(outcome, reason=": ".join(filter(None, (f"on {platform}", outcome.reason))))
+        outcomes.append(outcome)
     return outcomes
 
 
+def _check_one(opened: Opened, fixture: Fixture, platform: str) -> Outcome:
+    """Check one golden; where its model has to be fetched first, what holds without it is no more than skipped."""
+    golden = _golden(opened, fixture, platform)
+    if isinstance(golden, Golden):
+        partners = _partners(opened, fixture, platform)
+        outcome = judge_golden_alone(fixture, golden, opened.adapter.describe(), partners)
+    else:
+        outcome = golden
+    why = opened.workspace.why_not_fetched(fixture)
+    return skipped_outcome(fixture, why) if why and outcome.verdict in (Verdict.PASS, Verdict.MISSING) else outcome
+
+
 def _golden(opened: Opened, fixture: Fixture, platform: str) -> Golden | Outcome:
-    hashes = opened.adapter.model_hashes(opened.workspace.model_path(fixture))
+    here = not opened.workspace.why_not_fetched(fixture)
+    hashes = opened.adapter.model_hashes(opened.workspace.model_path(fixture)) if here else None
     return readable_golden(opened.workspace, fixture, platform, hashes)
 
 

@@ -10,7 +10,7 @@ from framework.manifest.lint import lint
 from framework.manifest.linted import Linted, LintProblem, Severity
 from framework.manifest.load import load_all
 from framework.report.streams import out, print_json
-from framework.run.adapter import ChecksSampling
+from framework.run.adapter import ChecksFixtures, ChecksSampling
 from framework.workspace import Workspace, load_adapter, open_workspace
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def manifest_errors(fixtures: Sequence[Fixture], workspace: Workspace, adapter: 
         adapter.describe(),
         adapter.check_settings,
         adapter.check_sampling if isinstance(adapter, ChecksSampling) else None,
+        adapter.check_fixture if isinstance(adapter, ChecksFixtures) else None,
     )
     problems = [problem for rule in lint_engine.RULES for problem in rule(linted)]
     return [ManifestError(str(problem)) for problem in problems if problem.severity is Severity.ERROR]
@@ -78,6 +79,7 @@ def _problems(fixtures: Sequence[Fixture], workspace: Workspace, adapter: Adapte
         settings=adapter.describe(),
         check_settings=adapter.check_settings,
         check_sampling=adapter.check_sampling if isinstance(adapter, ChecksSampling) else None,
+        check_fixture=adapter.check_fixture if isinstance(adapter, ChecksFixtures) else None,
     )
 
 

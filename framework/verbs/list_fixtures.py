@@ -40,6 +40,7 @@ def _entry(opened: Opened, fixture: Fixture) -> dict[str, Any]:
         "summary": fixture.summary.strip(),
         "tags": list(fixture.tags),
         "model": fixture.model,
+        "skipped": opened.workspace.why_not_fetched(fixture) or None,
         "platforms": list(fixture.platforms),
         "goldens": recorded,
         "pinned": dict(fixture.engine),
@@ -58,6 +59,6 @@ def _table(entries: list[dict[str, Any]]) -> Table:
             Text(", ".join(entry["tags"])),
             Text(", ".join(entry["platforms"])),
             Text(", ".join(entry["goldens"]) or "none"),
-            Text(entry["summary"]),
+            Text(f"{entry['summary']} [skipped: {entry['skipped']}]" if entry["skipped"] else entry["summary"]),
         )
     return table

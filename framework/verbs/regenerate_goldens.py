@@ -92,10 +92,11 @@ def _prove_and_plan(opened: Opened, platform: str | None, target_root: Path) -> 
     changes = []
     try:
         for fixture in opened.selected:
-            chosen = session.platform_of(fixture)
-            if chosen is None:
-                log(f"skipped   {fixture.name}: it is for {', '.join(fixture.platforms)}")
+            if why := session.why_skipped(fixture):
+                log(f"skipped   {fixture.name}: {why}")
                 continue
+            chosen = session.platform_of(fixture)
+            assert chosen is not None, "without a platform it is skipped"
             proof = prover.prove(fixture, chosen)
             change = plan_change(proof, opened.workspace.goldens_root, target_root, session.hashes(fixture))
             log(f"{change.kind:<9} {fixture.name}")

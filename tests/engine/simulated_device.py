@@ -25,14 +25,32 @@ def sample_after(tokens: Sequence[int | None]) -> Sample:
     return Sample(token_id=digest[0] % VOCAB_SIZE, logprob=-digest[1] / 16, margin=digest[2] / 32)
 
 
+def score_after(tokens: Sequence[int | None], token_id: int) -> float:
+    """The log-probability of a prompt token that follows `tokens`."""
+    return -hashlib.sha256(repr((list(tokens), token_id)).encode()).digest()[0] / 16
+
+
+def text_of(token_id: int) -> str:
+    """A token's text, of up to three letters; some have none."""
+    return "abcabdab"[token_id % 8 : token_id % 8 + token_id // 8 % 4]
+
+
+class Letters:
+    """Tokens as text, one by one."""
+
+    def add(self, token_id: int) -> str:
+        return text_of(token_id)
+
+
 def lone_run(request: Request) -> list[Sample]:
     """What the request generates with the device to itself, without any scheduler."""
     ends = request.sampling.stop_token_ids | (set() if request.sampling.ignore_eos else {EOS})
-    tokens, samples = list(request.prompt_token_ids), list[Sample]()
+    tokens, samples, text = list(request.prompt_token_ids), list[Sample](), ""
     while len(samples) < request.sampling.max_new_tokens:
         samples.append(sample_after(tokens))
         tokens.append(samples[-1].token_id)
-        if samples[-1].token_id in ends:
+        text += text_of(samples[-1].token_id)
+        if samples[-1].token_id in ends or any(stop in text for stop in request.sampling.stop_strings):
             break
     return samples
 
@@ -69,7 +87,8 @@ class SimulatedDevice:
     def execute(self, plan: Plan) -> StepOutput:
         assert self.launched[self.executed] is plan, "plans run in the order of their launches"
         self.executed += 1
-        samples = []
+        samples: list[Sample] = []
+        scores: list[float] = []
         for row in plan.rows:
             tokens = list(row.token_ids)
             if row.last_from_device:
@@ -80,7 +99,12 @@ class SimulatedDevice:
             seen = [self.cache.get(slot) for slot in self._slots(row.block_table, 0, row.start + row.length)]
             samples.append(sample_after(seen))
             self.last_token[row.slot] = samples[-1].token_id
-        return StepOutput(samples=tuple(samples), padded_row_count=0)
+            ends = range(row.scored_start + 1, row.scored_start + 1 + len(row.scored_token_ids))
+            assert not ends or row.start < ends.start <= ends.stop <= row.start + row.length + 1, (
+                "it computes them itself"
+            )
+            scores += map(score_after, (seen[:end] for end in ends), row.scored_token_ids)
+        return StepOutput(samples=tuple(samples), padded_row_count=0, prompt_logprobs=tuple(scores))
 
     def _slots(self, block_table: tuple[int, ...], start: int, length: int) -> list[int]:
         size = self.config.block_size_tokens

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,18 @@ def a_value_that_is_not_the_default(name: str) -> Any:
         return not setting.default
     if setting.choices:
         return next(choice for choice in setting.choices if choice != setting.default)
-    return (setting.default or 2) * 2
+    return "another" if setting.kind == "str" else (setting.default or 2) * 2
+
+
+REQUIRED: dict[str, dict[str, Any]] = {
+    "moe_enable_routing_replay": {"async_sched_mode": "legacy"},
+    "routing_replay_path": {"async_sched_mode": "legacy", "moe_enable_routing_replay": True},
+}
+"""What a setting needs of others where it has not its default."""
+
+
+def flags_of(values: dict[str, Any]) -> list[str]:
+    return [text for name, value in values.items() for text in (settings()[name].flag, as_yaml(value))]
 
 
 def as_yaml(value: Any) -> str:
@@ -55,7 +67,8 @@ def test_a_changed_default_changes_it_on_the_command_line_in_the_setup_file_and_
     empty = tmp_path / "setup.yaml"
     empty.write_text("{}")
     assert settings()[name].default == changed
-    assert getattr(parse(), name) == getattr(parse("--config", str(empty)), name) == changed
+    required = flags_of(REQUIRED.get(name, {}))
+    assert getattr(parse(*required), name) == getattr(parse("--config", str(empty), *required), name) == changed
 
 
 @pytest.mark.parametrize("name", list(settings()))
@@ -65,8 +78,9 @@ def test_every_setting_can_be_set_by_flag_and_by_file_and_the_flag_wins(name: st
     setup = tmp_path / "setup.yaml"
     setup.write_text(f"{name}: {as_yaml(changed)}\n")
     default = "null" if setting.default is None else as_yaml(setting.default)
-    assert getattr(parse(setting.flag, as_yaml(changed)), name) == changed
-    assert getattr(parse("--config", str(setup)), name) == changed
+    required = flags_of(REQUIRED.get(name, {}))
+    assert getattr(parse(setting.flag, as_yaml(changed), *required), name) == changed
+    assert getattr(parse("--config", str(setup), *required), name) == changed
     assert getattr(parse("--config", str(setup), setting.flag, default), name) == setting.default
 
 
@@ -88,6 +102,7 @@ def test_every_setting_can_be_set_by_flag_and_by_file_and_the_flag_wins(name: st
         ({"max_requests": 1 << 40}, "above its maximum"),
         ({"block_size_tokens": 1 << 40}, "above its maximum"),
         ({"dtype": None}, "setting dtype: None"),
+        ({"routing_replay_path": "a.json"}, "'a.json' would not be read, because moe_enable_routing_replay is false"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name_and_value(values: dict[str, Any], words: str) -> None:
@@ -126,6 +141,36 @@ def test_a_wrong_setup_file_is_refused_with_its_path(content: str, words: str, t
 def test_a_missing_setup_file_is_refused_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="absent.yaml"):
         load_config_file(tmp_path / "absent.yaml")
+
+
+@pytest.mark.parametrize("mode", [{}, {"async_sched_mode": "async"}])
+def test_async_refuses_routing_replay_in_the_same_words_wherever_it_is_asked_for(
+    mode: dict[str, Any], tmp_path: Path
+) -> None:
+    values = {"moe_enable_routing_replay": True, **mode}
+    setup = tmp_path / "setup.yaml"
+    setup.write_text("".join(f"{name}: {as_yaml(value)}\n" for name, value in values.items()))
+    ways: tuple[Callable[[], InferenceConfig], ...] = (
+        lambda: InferenceConfig(**values),
+        lambda: InferenceConfig.from_mapping(values),
+        lambda: parse(*flags_of(values)),
+        lambda: parse("--config", str(setup)),
+    )
+    said = set()
+    for ask in ways:
+        with pytest.raises(ConfigError) as caught:
+            ask()
+        said.add(str(caught.value))
+    (words,) = said
+    for word in ("moe_enable_routing_replay: true", "async_sched_mode is 'async'", "known before a step is launched"):
+        assert word in words
+    assert words.endswith("set async_sched_mode to 'legacy', or leave moe_enable_routing_replay out")
+
+
+def test_legacy_takes_routing_replay_with_and_without_a_recording() -> None:
+    legacy = {"async_sched_mode": "legacy", "moe_enable_routing_replay": True}
+    assert InferenceConfig.from_mapping(legacy).routing_replay_path is None
+    assert InferenceConfig.from_mapping(legacy | {"routing_replay_path": "a.json"}).routing_replay_path == "a.json"
 
 
 def test_every_setting_has_a_help_text() -> None:

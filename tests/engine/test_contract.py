@@ -1,11 +1,13 @@
-"""The determinism contract, line by line and bit by bit, on the shipped model.
+"""The determinism contract, line by line and bit by bit, on the shipped models, dense and with experts.
 
-A token's bits depend on the weights, the dtype, the request's own tokens and the environment, and on nothing else.
+A token's bits depend on the weights, the dtype, the request's own tokens and seed, and the environment, and on nothing
+else. The requests choose and record tokens in every way there is.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from engine.counters import Counters
 from engine.engine import Engine
 from engine.request import Request, RequestOutput, SamplingParams
 
-MODEL = Path(__file__).parents[2] / "fixtures" / "models" / "storyteller-llama-1m"
+MODELS = Path(__file__).parents[2] / "fixtures" / "models"
 PROMPTS = (
     "Once upon a time",
     "In Fenn there lived a baker who",
@@ -28,7 +30,19 @@ PROMPTS = (
     "The capital of France is",
     "Zoë",
 )
-Bits = dict[str, tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]]
+# Every way of choosing tokens and everything that is recorded; greedy rows stand among drawn ones.
+SAMPLING: tuple[dict[str, Any], ...] = (
+    {},
+    {"temperature": 1.0, "seed": 5, "prompt_logprobs": True},
+    {"temperature": 1.4, "top_p": 0.8, "top_n": 3},
+    {"prompt_logprobs": True, "top_n": 5},
+    {"temperature": 0.8, "top_k": 20, "min_p": 0.01, "seed": 5},
+    {"temperature": 2.0, "top_k": 5, "top_p": 0.6},
+    {"max_new_tokens": 0, "prompt_logprobs": True},
+    {"stop_strings": ("s ", ". T", "e a"), "temperature": 0.7, "seed": 1},
+    {"temperature": 3.0, "seed": 2, "prompt_logprobs": True},
+)
+Bits = dict[str, dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,26 +60,28 @@ class Subject:
             engine.close()
 
 
-def bits(output: RequestOutput) -> tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]:
+def bits(output: RequestOutput) -> dict[str, Any]:
     assert output.error is None
     assert output.generated_logprobs is not None
-    return output.generated_token_ids, output.generated_logprobs, output.margins
+    return {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
 
 
-@pytest.fixture(scope="module", params=["fp32", "bf16"])
+@pytest.fixture(scope="module", params=itertools.product(("llama", "moe"), ("fp32", "bf16")), ids="-".join)
 def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
-    engine = Engine.load(MODEL, InferenceConfig(dtype=request.param, num_threads=1))
+    kind, dtype = request.param
+    engine = Engine.load(MODELS / f"storyteller-{kind}-1m", InferenceConfig(dtype=dtype, num_threads=1))
     yield Subject(engine)
     engine.close()
 
 
 @pytest.fixture(scope="module")
 def requests(subject: Subject) -> list[Request]:
-    sampling = SamplingParams(max_new_tokens=24, ignore_eos=True, logprobs=True)
+    common = {"max_new_tokens": 24, "ignore_eos": True, "logprobs": True}
     encode: Callable[[str], list[int]] = subject.engine.tokenizer.encode
     prompts = [tuple(encode(prompt)) for prompt in PROMPTS]
     prompts.append(tuple(7 + 31 * place % 2000 for place in range(310)))
-    return [Request(str(index), prompt, sampling) for index, prompt in enumerate(prompts)]
+    sampling = [SamplingParams(**common | own) for own in SAMPLING]
+    return [Request(str(index), *both) for index, both in enumerate(zip(prompts, sampling, strict=True))]
 
 
 @pytest.fixture(scope="module")

@@ -88,3 +88,12 @@ def test_one_request_with_one_new_token_takes_a_primer_and_an_async_step() -> No
 
 def test_counters_all_start_at_zero() -> None:
     assert set(Counters().as_dict().values()) == {0}
+
+
+def test_routing_is_counted_only_where_it_is_recorded() -> None:
+    own = {"routing_recorded_token_count", "routing_replayed_token_count"}
+    assert Counters.of_routing().as_dict().keys() - Counters().as_dict().keys() == own
+    counters = Counters.of_routing()
+    counters.add_routing(5, replayed=False)
+    counters.add_routing(7, replayed=True)
+    assert (counters.routing_recorded_token_count, counters.routing_replayed_token_count) == (12, 7)

@@ -11,7 +11,7 @@ from engine.config import InferenceConfig
 from engine.limits import Limits
 from engine.loop import StepLoop
 from engine.request import FinishReason, Request, RequestOutput, SamplingParams
-from tests.engine.simulated_device import EOS, VOCAB_SIZE, SimulatedDevice, lone_run
+from tests.engine.simulated_device import EOS, VOCAB_SIZE, Letters, SimulatedDevice, lone_run, score_after, text_of
 
 MAX_LENGTH = 96
 
@@ -34,7 +34,7 @@ def run(workload: Workload, mode: Literal["async", "legacy"]) -> Run:
     config = replace(workload.config, async_sched_mode=mode)
     device = SimulatedDevice(config)
     limits = Limits.of(config, vocab_size=VOCAB_SIZE, max_position_embeddings=MAX_LENGTH)
-    loop = StepLoop(config, limits, device, frozenset({EOS}))
+    loop = StepLoop(config, limits, device, frozenset({EOS}), Letters)
     for request in workload.requests:
         loop.submit(request)
     outputs: dict[str, RequestOutput] = {}
@@ -59,6 +59,9 @@ REQUEST = st.tuples(
 REQUESTS = st.lists(REQUEST, min_size=1, max_size=10)
 
 
+STOP_STRINGS: tuple[tuple[str, ...], ...] = ((), (), ("cab",), ("abab", "dd"), ("bca", "ca", "abda"))
+
+
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
     config = InferenceConfig(
@@ -76,7 +79,9 @@ def workloads(draw: st.DrawFn) -> Workload:
                 max_new_tokens=new_tokens,
                 stop_token_ids=frozenset({seed % VOCAB_SIZE} if stops else ()),
                 ignore_eos=ignore_eos,
+                stop_strings=STOP_STRINGS[seed % len(STOP_STRINGS)],
                 logprobs=index % 2 == 0,
+                prompt_logprobs=index % 3 == 0,
             ),
             arrival_step=arrival_step,
         )
@@ -84,6 +89,21 @@ def workloads(draw: st.DrawFn) -> Workload:
     )
     calls = draw(st.lists(st.integers(0, 40), max_size=3, unique=True))
     return Workload(config, requests, {call: str(draw(st.integers(0, len(requests) - 1))) for call in calls})
+
+
+def prompt_scores(request: Request) -> tuple[float, ...]:
+    prompt = request.prompt_token_ids
+    return tuple(score_after(prompt[:end], prompt[end]) for end in range(1, len(prompt)))
+
+
+def first_stop_string(output: RequestOutput, request: Request) -> int | None:
+    text = "".join(map(text_of, output.generated_token_ids))
+    return min((text.find(stop) for stop in request.sampling.stop_strings if stop in text), default=None)
+
+
+def ended_early(output: RequestOutput, request: Request) -> bool:
+    ends = request.sampling.stop_token_ids | (set() if request.sampling.ignore_eos else {EOS})
+    return output.stop_string_at is not None or bool(ends & set(output.generated_token_ids[-1:]))
 
 
 def assert_whole(run: Run) -> None:
@@ -121,6 +141,7 @@ def test_every_request_ends_as_its_lone_run_does_in_both_modes_and_the_pool_is_w
             if output.finish_reason is FinishReason.ERROR:
                 assert output.error
                 assert output.generated_token_ids == ()
+                assert not output.prompt_logprobs
                 continue
             lone = lone_run(request)
             count = len(output.generated_token_ids)
@@ -128,10 +149,15 @@ def test_every_request_ends_as_its_lone_run_does_in_both_modes_and_the_pool_is_w
             assert output.margins == tuple(sample.margin for sample in lone[:count])
             if request.sampling.logprobs:
                 assert output.generated_logprobs == tuple(sample.logprob for sample in lone[:count])
+            scores = prompt_scores(request)
             if output.finish_reason is FinishReason.CANCELLED:
                 assert request.request_id in cancelled
+                assert output.prompt_logprobs is None or output.prompt_logprobs == scores[: len(output.prompt_logprobs)]
             else:
                 assert count == len(lone)
+                assert output.prompt_logprobs == (scores if request.sampling.prompt_logprobs else None)
+                assert output.stop_string_at == first_stop_string(output, request)
+                assert (output.finish_reason is FinishReason.STOP) == ended_early(output, request)
         assert_whole(result)
         assert_counters(result, mode)
     for request_id in runs["async"].outputs.keys() - cancelled:
@@ -196,3 +222,45 @@ def test_async_drops_the_row_that_was_launched_before_the_end_was_known() -> Non
     counters = run(Workload(InferenceConfig(), (request,)), "async").loop.counters
     assert counters.dropped_row_count == 1
     assert counters.async_sched_step_count == len(lone_run(request)) + 1
+
+
+@pytest.mark.parametrize(("mode", "steps", "primers"), [("async", 2, 1), ("legacy", 1, 0)])
+@pytest.mark.parametrize("scores", [True, False])
+def test_a_request_of_no_new_tokens_ends_when_its_prompt_is_computed(
+    mode: Literal["async", "legacy"], steps: int, primers: int, scores: bool
+) -> None:
+    sampling = SamplingParams(max_new_tokens=0, logprobs=True, prompt_logprobs=scores)
+    request = Request("0", (5, 6, 7, 8), sampling)
+    result = run(Workload(InferenceConfig(block_size_tokens=4, num_blocks=1), (request,)), mode)
+    output, counters = result.outputs["0"], result.loop.counters
+    assert (output.finish_reason, output.generated_token_ids, output.margins) == (FinishReason.LENGTH, (), ())
+    assert output.generated_logprobs == ()
+    assert output.prompt_logprobs == (prompt_scores(request) if scores else None)
+    assert (counters.step_count, counters.primer_step_count) == (steps, primers)
+    assert (counters.lifetime_prefill_token_count, counters.chunked_prefill_step_count) == (4, 0)
+    assert (counters.dropped_row_count, counters.kv_blocks_peak) == (0, 1)
+    assert result.loop.timing.generated_token_count == 0
+
+
+def test_a_prompt_is_scored_once_although_it_is_computed_twice() -> None:
+    config = InferenceConfig(num_blocks=5, block_size_tokens=4, max_tokens=8, enable_chunked_prefill=True)
+    sampling = SamplingParams(max_new_tokens=8, ignore_eos=True, prompt_logprobs=True)
+    requests = tuple(Request(str(index), tuple(range(1, 9)), sampling) for index in range(2))
+    result = run(Workload(config, requests), "async")
+    assert result.loop.counters.preemption_count > 0
+    assert all(output.prompt_logprobs == prompt_scores(requests[0]) for output in result.outputs.values())
+    scored = sum(len(row.scored_token_ids) for plan in result.device.launched for row in plan.rows)
+    assert scored == 2 * 7
+
+
+def test_an_end_by_stop_string_costs_async_one_row_that_is_dropped() -> None:
+    request = next(
+        candidate
+        for token in range(1, VOCAB_SIZE)
+        if lone_run(candidate := Request("0", (token,), SamplingParams(50, ignore_eos=True, stop_strings=("cab",))))
+        and len(lone_run(candidate)) in range(2, 40)
+    )
+    runs = {mode: run(Workload(InferenceConfig(), (request,)), mode) for mode in ("async", "legacy")}
+    assert runs["async"].outputs == runs["legacy"].outputs
+    assert runs["async"].outputs["0"].finish_reason is FinishReason.STOP
+    assert [result.loop.counters.dropped_row_count for result in runs.values()] == [1, 0]

@@ -38,7 +38,7 @@ from engine.numerics.gemm import (
 )
 from engine.numerics.rowwise import rms_norm, silu
 from engine.numerics.threads import run, thread_count
-from tests.engine.model.checkpoints import write_checkpoint
+from tests.engine.model.checkpoints import TINY_MIXTRAL, write_checkpoint
 from tests.engine.model.driving import PagedDecoder, prefill, random_ids
 
 CPU = torch.device("cpu")
@@ -54,6 +54,11 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_checkpoint(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def moe_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("experts"), **TINY_MIXTRAL)
 
 
 def depending_on_row_count(function: Function) -> Function:
@@ -190,6 +195,31 @@ def test_the_check_passes_and_names_what_it_looked_at(model_dir: Path, dtype: to
     assert check.num_threads == 2
     assert {"linear 64x128", "linear 64x259", "silu over 160", "log_softmax over 259"} <= set(check.operations)
     assert set(check.strategies) >= {"linear 64x128", "attention"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_the_check_covers_experts_and_their_router(moe_dir: Path, dtype: torch.dtype) -> None:
+    check = self_check(load_decoder(moe_dir, dtype=dtype, device=CPU), num_threads=2)
+    assert {"linear 64x8", "softmax over 8", "grouped 8x64x96", "grouped 8x48x64", "silu over 48"} <= {
+        *check.operations
+    }
+    assert {"grouped 8x64x96", "grouped 8x48x64"} <= set(check.strategies)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "words"),
+    [
+        (functional, "grouped_mm", "grouped 8x64x96: "),
+        (torch, "softmax", "softmax over 8: "),
+    ],
+)
+def test_the_check_fails_where_an_experts_row_depends_on_its_place(
+    moe_dir: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, words: str
+) -> None:
+    decoder = load_decoder(moe_dir, dtype=torch.float32, device=CPU)
+    monkeypatch.setattr(owner, name, depending_on_place(getattr(owner, name)))
+    with pytest.raises(NumericsError, match=f"^{words}"):
+        self_check(decoder)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,23 @@ TINY: dict[str, Any] = {
     "eos_token_id": 2,
 }
 
+TINY_MIXTRAL: dict[str, Any] = {
+    "model_type": "mixtral",
+    "intermediate_size": 48,
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+}
+TINY_QWEN3_MOE: dict[str, Any] = {
+    "model_type": "qwen3_moe",
+    "num_hidden_layers": 4,
+    "num_experts": 6,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 40,
+    "norm_topk_prob": True,
+    "mlp_only_layers": [2],
+}
+"""What turns `TINY` into a model with experts."""
+
 
 def write_config(directory: Path, **changes: Any) -> Path:
     """Write `config.json` of `TINY` with changes; a change to `None` leaves the key out."""

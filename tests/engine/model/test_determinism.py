@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,17 +14,26 @@ from torch import Tensor
 
 from engine.model import Decoder, load_decoder
 from engine.numerics.threads import thread_count
-from tests.engine.model.checkpoints import write_checkpoint
+from tests.engine.model.checkpoints import TINY_MIXTRAL, write_checkpoint
 from tests.engine.model.driving import PagedDecoder, prefill, random_ids
 
 LONGEST = 1500
 SEQUENCES = [random_ids(length, 259, seed=length) for length in (1, 3, 17, 63, 64, 65, 130, 200)]
 
 
-@pytest.fixture(scope="module", params=[torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+KINDS: dict[str, tuple[dict[str, Any], torch.dtype]] = {
+    "dense-fp32": ({}, torch.float32),
+    "dense-bf16": ({}, torch.bfloat16),
+    "mixtral-fp32": (TINY_MIXTRAL, torch.float32),
+    "mixtral-bf16": (TINY_MIXTRAL, torch.bfloat16),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def decoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Decoder:
-    directory: Path = write_checkpoint(tmp_path_factory.mktemp("tiny"))
-    return load_decoder(directory, dtype=request.param, device=torch.device("cpu"))
+    changes, dtype = KINDS[request.param]
+    directory: Path = write_checkpoint(tmp_path_factory.mktemp("tiny"), **changes)
+    return load_decoder(directory, dtype=dtype, device=torch.device("cpu"))
 
 
 @pytest.fixture(scope="module")

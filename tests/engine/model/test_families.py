@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from engine.model import ModelError, read_shape
-from tests.engine.model.checkpoints import write_config
+from engine.model.expert_tensors import MoeShape
+from tests.engine.model.checkpoints import TINY_MIXTRAL, TINY_QWEN3_MOE, write_config
 
 
 def test_the_shape_is_read_from_the_config(tmp_path: Path) -> None:
@@ -108,3 +109,64 @@ def test_a_config_that_is_no_json_to_be_read_is_one_error(tmp_path: Path, conten
     (tmp_path / "config.json").write_text(content, encoding="utf-8")
     with pytest.raises(ModelError, match=r"config\.json"):
         read_shape(tmp_path)
+
+
+def test_the_shape_of_experts_is_read_from_the_config(tmp_path: Path) -> None:
+    mixtral = read_shape(write_config(tmp_path / "mixtral", **TINY_MIXTRAL, head_dim=32)).moe
+    assert mixtral == MoeShape(
+        layers=(0, 1), num_experts=8, experts_per_token=2, intermediate_size=48, renormalise=True
+    )
+    qwen = read_shape(write_config(tmp_path / "qwen", **TINY_QWEN3_MOE)).moe
+    assert qwen == MoeShape(
+        layers=(0, 1, 3), num_experts=6, experts_per_token=3, intermediate_size=40, renormalise=True
+    )
+    assert read_shape(write_config(tmp_path / "dense")).moe is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "value"),
+    [
+        ({"decoder_sparse_step": 2, "mlp_only_layers": None}, "layers", (1, 3)),
+        ({"mlp_only_layers": []}, "layers", (0, 1, 2, 3)),
+        ({"norm_topk_prob": None}, "renormalise", False),
+        ({"num_experts": None, "num_local_experts": 9}, "num_experts", 9),
+        ({"num_experts": 9, "num_local_experts": 9}, "num_experts", 9),
+    ],
+)
+def test_which_layers_have_how_many_experts(tmp_path: Path, changes: dict[str, Any], field: str, value: object) -> None:
+    assert getattr(read_shape(write_config(tmp_path, **(TINY_QWEN3_MOE | changes))).moe, field) == value
+
+
+def test_families_have_their_own_values_for_absent_keys(tmp_path: Path) -> None:
+    absent = {"rope_theta": None, "rms_norm_eps": None}
+    mixtral = read_shape(write_config(tmp_path / "mixtral", **TINY_MIXTRAL, **absent))
+    qwen = read_shape(write_config(tmp_path / "qwen", **TINY_QWEN3_MOE, **absent))
+    assert (mixtral.rope_theta, mixtral.rms_norm_eps) == (1e6, 1e-5)
+    assert (qwen.rope_theta, qwen.rms_norm_eps, qwen.head_dim, qwen.qk_norm) == (10000.0, 1e-6, 16, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (TINY_MIXTRAL | {"num_local_experts": None}, ["num_local_experts = null", "must be an integer"]),
+        (TINY_MIXTRAL | {"num_experts_per_tok": 9}, ["num_experts_per_tok = 9", "more than the 8 experts"]),
+        (TINY_MIXTRAL | {"num_experts_per_tok": 0}, ["num_experts_per_tok = 0", "must be an integer"]),
+        (TINY_MIXTRAL | {"sliding_window": 4096}, ["sliding_window = 4096", "only null is"]),
+        (TINY_QWEN3_MOE | {"use_sliding_window": True}, ["use_sliding_window = true"]),
+        (TINY_QWEN3_MOE | {"moe_intermediate_size": None}, ["moe_intermediate_size = null"]),
+        (
+            TINY_QWEN3_MOE | {"mlp_only_layers": [0, 1, 2, 3]},
+            ["mlp_only_layers = [0, 1, 2, 3]", "no layer with experts"],
+        ),
+        (TINY_QWEN3_MOE | {"mlp_only_layers": [True]}, ["mlp_only_layers = [true]", "list of indices"]),
+        (TINY_QWEN3_MOE | {"decoder_sparse_step": 0}, ["decoder_sparse_step = 0"]),
+        (TINY_QWEN3_MOE | {"num_local_experts": 7}, ["num_experts = 6", "contradicts num_local_experts = 7"]),
+        ({"model_type": "deepseek_v3"}, ['"deepseek_v3"', "llama, qwen2, qwen3, mixtral, qwen3_moe"]),
+    ],
+)
+def test_experts_that_cannot_be_computed_are_refused(tmp_path: Path, changes: dict[str, Any], words: list[str]) -> None:
+    write_config(tmp_path, **changes)
+    with pytest.raises(ModelError) as caught:
+        read_shape(tmp_path)
+    for word in [str(tmp_path / "config.json"), *words]:
+        assert word in str(caught.value)

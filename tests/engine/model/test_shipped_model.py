@@ -1,4 +1,4 @@
-"""The shipped model computes what transformers computes with the same weights."""
+"""The shipped models compute what transformers computes with the same weights."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from engine.request import Request, SamplingParams
 from engine.tokenizer import Tokenizer
 from tests.engine.model.driving import prefill
 
-MODEL = Path(__file__).parents[3] / "fixtures" / "models" / "storyteller-llama-1m"
+MODELS = Path(__file__).parents[3] / "fixtures" / "models"
 PROMPTS = ("Once upon a time", "How to make soup", "The capital of France is", "Zoë was a farmer in")
 NEW_TOKENS = 32
 
+each_model = pytest.mark.parametrize("name", ["storyteller-llama-1m", "storyteller-moe-1m"])
 
-def test_logits_equal_transformers_at_every_position() -> None:
+
+@each_model
+def test_logits_equal_transformers_at_every_position(name: str) -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is the oracle; install the test extra")
-    oracle = transformers.AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32)
-    decoder = load_decoder(MODEL, dtype=torch.float32, device=torch.device("cpu"))
-    tokenizer = Tokenizer(MODEL)
+    oracle = transformers.AutoModelForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32)
+    decoder = load_decoder(MODELS / name, dtype=torch.float32, device=torch.device("cpu"))
+    tokenizer = Tokenizer(MODELS / name)
     for prompt in (*PROMPTS, " ".join(PROMPTS * 8)):
         tokens = tokenizer.encode(prompt)
         with torch.inference_mode():
@@ -33,10 +36,11 @@ def test_logits_equal_transformers_at_every_position() -> None:
         assert (logits - expected).abs().max() <= 1e-4
 
 
-def test_greedy_tokens_and_log_probs_equal_transformers() -> None:
+@each_model
+def test_greedy_tokens_and_log_probs_equal_transformers(name: str) -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is the oracle; install the test extra")
-    oracle = transformers.AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32)
-    engine = Engine.load(MODEL, InferenceConfig(num_threads=1))
+    oracle = transformers.AutoModelForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32)
+    engine = Engine.load(MODELS / name, InferenceConfig(num_threads=1))
     sampling = SamplingParams(max_new_tokens=NEW_TOKENS, ignore_eos=True, logprobs=True)
     prompts = [tuple(engine.tokenizer.encode(prompt)) for prompt in PROMPTS]
     outputs = engine.generate([Request(str(index), prompt, sampling) for index, prompt in enumerate(prompts)])

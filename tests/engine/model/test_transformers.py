@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from safetensors import safe_open
 
 from engine.model import load_decoder
 from tests.engine.model.driving import PagedDecoder, prefill, random_ids
@@ -35,6 +36,33 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen2 grouped by 4, tied": ("Qwen2", {"num_key_value_heads": 1, "tie_word_embeddings": True}),
     "qwen3 grouped by 2": ("Qwen3", {"head_dim": 64}),
     "qwen3 grouped by 4, with biases": ("Qwen3", {"num_key_value_heads": 1, "head_dim": 32, "attention_bias": True}),
+    "mixtral": ("Mixtral", {"num_local_experts": 8, "num_experts_per_tok": 2}),
+    "mixtral with odd sizes, tied": (
+        "Mixtral",
+        {
+            "hidden_size": 100,
+            "intermediate_size": 70,
+            "head_dim": 16,
+            "num_local_experts": 5,
+            "num_experts_per_tok": 3,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "mixtral with one expert a token": ("Mixtral", {"num_local_experts": 4, "num_experts_per_tok": 1}),
+    "qwen3_moe": ("Qwen3Moe", {"num_experts": 16, "num_experts_per_tok": 4, "moe_intermediate_size": 48}),
+    "qwen3_moe renormalised, some layers dense, with biases": (
+        "Qwen3Moe",
+        {
+            "num_hidden_layers": 6,
+            "num_experts": 8,
+            "num_experts_per_tok": 8,
+            "moe_intermediate_size": 24,
+            "norm_topk_prob": True,
+            "decoder_sparse_step": 2,
+            "mlp_only_layers": [3],
+            "attention_bias": True,
+        },
+    ),
 }
 
 
@@ -43,6 +71,8 @@ def save(directory: Path, kind: str, changes: dict[str, Any], **settings: Any) -
     model = getattr(transformers, f"{kind}ForCausalLM")(
         getattr(transformers, f"{kind}Config")(**(COMMON | changes))
     ).eval()
+    if hasattr(model.config, "num_local_experts"):
+        model.set_experts_implementation("eager")  # its grouped product refuses odd sizes
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "norm" in name or "bias" in name:
@@ -71,6 +101,20 @@ def test_logits_and_greedy_tokens_equal_transformers(case: str, tmp_path: Path) 
     assert sequence == tokens.tolist()
 
 
+@pytest.mark.parametrize("case", ["mixtral", "qwen3_moe renormalised, some layers dense, with biases"])
+def test_experts_stored_together_give_the_bits_of_experts_stored_one_by_one(case: str, tmp_path: Path) -> None:
+    save(tmp_path / "apart", *CASES[case])
+    save(tmp_path / "together", *CASES[case], save_original_format=False)
+    for name, fused in (("apart", False), ("together", True)):
+        with safe_open(tmp_path / name / "model.safetensors", framework="pt") as file:
+            assert any("experts.gate_up_proj" in key for key in file.keys()) is fused  # noqa: SIM118, not a mapping
+    apart, together = (
+        prefill(load_decoder(tmp_path / name, dtype=torch.float32, device=torch.device("cpu")), [1, 2, 3, 4, 5])
+        for name in ("apart", "together")
+    )
+    assert torch.equal(apart, together)
+
+
 def test_a_sharded_checkpoint_gives_the_bits_of_a_single_file(tmp_path: Path) -> None:
     save(tmp_path / "single", "Llama", {})
     save(tmp_path / "sharded", "Llama", {}, max_shard_size="300KB")
@@ -82,8 +126,13 @@ def test_a_sharded_checkpoint_gives_the_bits_of_a_single_file(tmp_path: Path) ->
     assert torch.equal(single, sharded)
 
 
-def test_bf16_logits_are_as_near_to_fp32_as_those_of_transformers(tmp_path: Path) -> None:
-    model = save(tmp_path, "Qwen3", {"head_dim": 32})
+@pytest.mark.parametrize(
+    "kind", [("Qwen3", {"head_dim": 32}), ("Mixtral", {"num_local_experts": 8})], ids=["qwen3", "mixtral"]
+)
+def test_bf16_logits_are_as_near_to_fp32_as_those_of_transformers(
+    kind: tuple[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    model = save(tmp_path, *kind)
     decoder = load_decoder(tmp_path, dtype=torch.bfloat16, device=torch.device("cpu"))
     prompt = random_ids(60, decoder.shape.vocab_size, seed=2)
     with torch.no_grad():

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.model import ModelError, load_decoder, read_shape
 from engine.model.weights import Checkpoint
-from tests.engine.model.checkpoints import random_tensors, write_checkpoint, write_config
+from tests.engine.model.checkpoints import TINY_MIXTRAL, random_tensors, write_checkpoint, write_config
 
 
 def open_checkpoint(directory: Path) -> Checkpoint:
@@ -73,6 +73,38 @@ def test_tensors_that_do_not_fit_are_listed(tmp_path: Path, change: Change, word
     with pytest.raises(ModelError) as caught:
         open_checkpoint(tmp_path)
     for word in [str(tmp_path), "family llama", *words]:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda tensors: tensors.pop("model.layers.1.block_sparse_moe.experts.7.w3.weight"),
+            ["missing: model.layers.1.block_sparse_moe.experts.7.w3.weight"],
+        ),
+        (
+            lambda tensors: tensors.update({"model.layers.0.block_sparse_moe.experts.8.w1.weight": torch.ones(48, 64)}),
+            ["not known to the family: model.layers.0.block_sparse_moe.experts.8.w1.weight"],
+        ),
+        (
+            lambda tensors: tensors.update({"model.layers.0.block_sparse_moe.gate.weight": torch.ones(7, 64)}),
+            ["of the wrong shape: model.layers.0.block_sparse_moe.gate.weight (is [7, 64], must be [8, 64])"],
+        ),
+        (
+            lambda tensors: tensors.update({"model.layers.0.mlp.experts.down_proj": torch.ones(8, 64, 48)}),
+            ["not known to the family: model.layers.0.mlp.experts.down_proj"],
+        ),
+    ],
+)
+def test_tensors_of_experts_that_do_not_fit_are_listed(tmp_path: Path, change: Change, words: list[str]) -> None:
+    write_config(tmp_path, **TINY_MIXTRAL)
+    tensors = random_tensors(tmp_path)
+    change(tensors)
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError) as caught:
+        open_checkpoint(tmp_path)
+    for word in [str(tmp_path), "family mixtral", *words]:
         assert word in str(caught.value)
 
 

@@ -1,11 +1,10 @@
-"""The laws of a comparison, over generated records. `THOROUGH=1` in the environment runs 1,000 examples of each."""
+"""The laws of a comparison, over generated records."""
 
 from __future__ import annotations
 
 import copy
 import json
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from framework.compare.compare import compare_records
 from framework.compare.finding import FindingClass
 from framework.compare.rules import parse_rules
 
-law = settings(max_examples=1000 if os.environ.get("THOROUGH") else 200, deadline=None)
+law = settings(max_examples=1000, deadline=None)
 
 ATOL, RTOL = 1e-3, 1e-2
 RULES = parse_rules(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.manifest.models import NoSuchModelError, find_model, model_names
+from framework.manifest.models import ModelNotFetchedError, NoSuchModelError, find_model, model_names
 from tests.framework.manifest.samples import make_root
 
 
@@ -19,7 +19,7 @@ def test_a_model_is_a_folder(tmp_path: Path) -> None:
     assert model_names(fixtures) == ("random/tiny", "small")
 
 
-@pytest.mark.parametrize("name", ["small/config.json", "README.md", "recipe.yaml"])
+@pytest.mark.parametrize("name", ["small/config.json", "README.md", "small.yml"])
 def test_a_file_is_no_model_and_those_that_are_there_are_listed(tmp_path: Path, name: str) -> None:
     fixtures = make_root(tmp_path) / "fixtures"
     (fixtures / "models" / name).write_text("{}")
@@ -27,6 +27,30 @@ def test_a_file_is_no_model_and_those_that_are_there_are_listed(tmp_path: Path, 
         find_model(name, fixtures)
     with pytest.raises(NoSuchModelError, match='no model "recipe". There are: small'):
         find_model("recipe", fixtures)
+
+
+def test_a_recipe_makes_a_model_known_and_says_how_to_get_it(tmp_path: Path) -> None:
+    fixtures = make_root(tmp_path) / "fixtures"
+    folder = fixtures / "models" / "large"
+    folder.with_name("large.yaml").write_text("{}")
+    assert model_names(fixtures) == ("large", "small")
+    for _ in ("nothing there", "an empty folder there"):
+        with pytest.raises(ModelNotFetchedError, match="`golden models fetch large` brings it"):
+            find_model("large", fixtures)
+        folder.mkdir(exist_ok=True)
+    with pytest.raises(NoSuchModelError, match='Did you mean "large"'):
+        find_model("larg", fixtures)
+    (folder / "config.json").write_text("{}")
+    assert find_model("large", fixtures) == folder
+
+
+def test_a_hidden_folder_holds_no_model(tmp_path: Path) -> None:
+    fixtures = make_root(tmp_path) / "fixtures"
+    half = fixtures / "models" / ".large.fetching"
+    half.mkdir()
+    (half / "config.json").write_text("{}")
+    (fixtures / "models" / ".large.yaml").write_text("{}")
+    assert model_names(fixtures) == ("small",)
 
 
 def test_a_missing_model_lists_what_is_there(tmp_path: Path) -> None:

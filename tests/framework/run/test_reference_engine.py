@@ -8,10 +8,19 @@ from pathlib import Path
 import pytest
 
 from engine.config import ConfigError, InferenceConfig, settings
-from engine.request import SamplingParams
+from engine.request import (
+    FinishReason,
+    Request,
+    RequestOutput,
+    RequestState,
+    Sample,
+    SamplingParams,
+    TokenLogprob,
+    sampling_parameters,
+)
 from framework.errors import ManifestError
 from framework.run.adapter import ChecksSampling
-from framework.run.reference_engine import ReferenceEngine, _sampling
+from framework.run.reference_engine import ReferenceEngine, _request_record, _sampling
 from tests.framework.toy_root import REPOSITORY
 
 
@@ -104,15 +113,36 @@ def test_what_only_looks_like_a_file_of_the_model_is_an_error_with_its_path(tmp_
         ReferenceEngine().model_hashes(tmp_path / "recipe")
 
 
-def test_sampling_is_passed_on_and_what_asks_for_nothing_is_accepted() -> None:
-    given = {"max_new_tokens": 3, "stop_token_ids": [5], "ignore_eos": True, "logprobs": True, "temperature": 0}
-    expected = SamplingParams(max_new_tokens=3, stop_token_ids=frozenset({5}), ignore_eos=True, logprobs=True)
+def test_sampling_is_passed_on() -> None:
+    given = {
+        "max_new_tokens": 0,
+        "stop_token_ids": [5],
+        "stop_strings": ["a", "b"],
+        "ignore_eos": True,
+        "logprobs": True,
+        "prompt_logprobs": True,
+        "temperature": 0.7,
+        "top_k": 4,
+        "top_p": 0.9,
+        "min_p": 0.1,
+        "seed": 3,
+        "top_n": 2,
+    }
+    expected = SamplingParams(
+        **{**given, "stop_token_ids": frozenset({5}), "stop_strings": ("a", "b")}  # type: ignore[arg-type]
+    )
     assert _sampling(given) == expected
+    assert given.keys() == SamplingParams.__dataclass_fields__.keys()
 
 
-def test_sampling_the_engine_cannot_do_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"temperature 0\.7"):
-        _sampling({"temperature": 0.7})
+def test_the_manifest_has_every_sampling_parameter_of_the_engine_with_its_bounds() -> None:
+    schema = json.loads((REPOSITORY / "framework" / "manifest" / "manifest.schema.json").read_text())
+    described = schema["$defs"]["sampling"]["properties"]
+    assert described.keys() == SamplingParams.__dataclass_fields__.keys()
+    for name, parameter in sampling_parameters().items():
+        bounds = {key: described[name].get(key) for key in ("minimum", "exclusiveMinimum", "maximum")}
+        expected = {"minimum": parameter.minimum, "exclusiveMinimum": parameter.above, "maximum": parameter.maximum}
+        assert bounds == expected, name
 
 
 def test_everything_short_of_a_run_works_without_torch() -> None:
@@ -127,19 +157,44 @@ def test_everything_short_of_a_run_works_without_torch() -> None:
 @pytest.mark.parametrize(
     ("sampling", "named"),
     [
-        ({"temperature": 0.7}, "temperature 0.7"),
-        ({"top_k": 5}, "top_k 5"),
-        ({"top_p": 0.5}, "top_p 0.5"),
-        ({"seed": 1}, "seed 1"),
-        ({"stop_strings": ["a"]}, "stop_strings"),
-        ({"prompt_logprobs": True}, "prompt_logprobs True"),
-        ({"top_n": 2}, "top_n 2"),
-        ({"max_new_tokens": 0}, "max_new_tokens 0"),
+        ({"temperature": -0.7}, "temperature: -0.7 is below its minimum 0"),
+        ({"top_p": 0.0}, "top_p: 0.0 is not above 0"),
+        ({"top_n": 1001}, "top_n: 1001 is above its maximum 1000"),
+        ({"stop_strings": [""]}, "stop_strings: ''"),
+        ({"beam_width": 4}, "beam_width: 4 is not something this engine can do; leave it out"),
     ],
 )
 def test_sampling_the_engine_cannot_do_is_refused_before_it_starts(sampling: dict[str, object], named: str) -> None:
     adapter = ReferenceEngine()
     assert isinstance(adapter, ChecksSampling)
     adapter.check_sampling({"max_new_tokens": 4, "temperature": 0.0, "ignore_eos": True, "stop_token_ids": [1]})
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises(ValueError, match=f"sampling {named}"):
         adapter.check_sampling({"max_new_tokens": 4} | sampling)
+
+
+def test_a_request_record_holds_what_was_asked_for_and_no_more() -> None:
+    asking = SamplingParams(logprobs=True, prompt_logprobs=True, top_n=2)
+    state = RequestState.start(Request("0", (3, 4), asking), frozenset())
+    state.prompt_logprobs.append(-0.5)
+    state.promised = 1
+    state.accept(Sample(7, -0.25, 1.5, (TokenLogprob(7, -0.25), TokenLogprob(2, -1.75))))
+    state.finish_reason = FinishReason.LENGTH
+    assert _request_record(state.output()) == {
+        "prompt_tokens": [3, 4],
+        "generated_tokens": [7],
+        "generated_text": "",
+        "finish_reason": "length",
+        "margins": [1.5],
+        "generated_logprobs": [-0.25],
+        "prompt_logprobs": [-0.5],
+        "top_n_logprobs": [[{"token_id": 7, "logprob": -0.25}, {"token_id": 2, "logprob": -1.75}]],
+    }
+    refused = _request_record(RequestOutput.failed(Request("0", (3, 4)), "too long"))
+    assert refused.keys() == {
+        "prompt_tokens",
+        "generated_tokens",
+        "generated_text",
+        "finish_reason",
+        "margins",
+        "error",
+    }

@@ -62,6 +62,14 @@ def test_requests_in_another_order_keep_their_names(toy: ToyRoot, runner: Subpro
     assert list(forward.record["requests"]) != list(backward.record["requests"])
 
 
+def test_requests_arrive_when_the_task_says_whatever_their_order(toy: ToyRoot, runner: SubprocessRunner) -> None:
+    plain, late = run(toy, runner, "none"), run(toy, runner, "none", order=(1, 0), arrivals=(9, 2))
+    assert plain.record is not None
+    assert late.record is not None
+    assert late.record["counters"]["async_sched_step_count"] == 9 + 6
+    assert late.record["requests"] == plain.record["requests"]
+
+
 def test_nan_travels_so_that_it_can_be_found(toy: ToyRoot, runner: SubprocessRunner) -> None:
     result = run(toy, runner, "nan")
     assert result.record is not None

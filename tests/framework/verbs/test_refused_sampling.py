@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from framework.cli import run
+from tests.framework.toy_adapter import ToyEngine
 
+ADAPTER = "tests.framework.verbs.test_refused_sampling:GreedyEngine"
 MANIFEST = """\
 manifest: 1
 name: a
@@ -20,6 +24,16 @@ workload:
 assert: {{generated_tokens: exact}}
 witness: [counters.step_count > 0]
 """
+
+
+class GreedyEngine(ToyEngine):
+    """An engine that does nothing but take the best token."""
+
+    def check_sampling(self, sampling: Mapping[str, Any]) -> None:
+        if wrong := next((name for name in sampling if name != "max_new_tokens"), None):
+            raise ValueError(f"sampling {wrong}: {sampling[wrong]!r} is not something this engine can do")
+        if not sampling["max_new_tokens"]:
+            raise ValueError("sampling max_new_tokens: 0 is not something this engine can do")
 
 
 @pytest.mark.parametrize(
@@ -44,7 +58,7 @@ def test_sampling_the_engine_cannot_do_names_file_and_line(
     (model / "config.json").write_text("{}")
     (tmp_path / "goldens").mkdir()
     (tmp_path / "fixtures" / "a.yaml").write_text(MANIFEST.format(sampling=sampling))
-    assert run(["--root", str(tmp_path), verb, "--json"]) == 10
+    assert run(["--root", str(tmp_path), "--adapter", ADAPTER, verb, "--json"]) == 10
     document = json.loads(capsys.readouterr().out)
     if verb == "lint":
         found = [problem for problem in document["problems"] if problem["severity"] == "error"]
