@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -169,8 +171,9 @@ def test_a_cuda_device_draws_what_the_cpu_draws() -> None:
     logits = random_logits(400, 3001)
     filtered = [SamplingParams(temperature=2.0, top_p=0.9), SamplingParams(temperature=1.0, top_k=9, min_p=0.1)] * 100
     draws = draws_of([*filtered, *[OPEN] * 200], range(400), range(400))
-    columns = (getattr(draws, name) for name in draws.__slots__)
-    there = type(draws)(*(column.cuda() if isinstance(column, Tensor) else column for column in columns))
+    columns = {name: getattr(draws, name) for name in draws.__slots__}
+    moved: dict[str, Any] = {name: column.cuda() for name, column in columns.items() if isinstance(column, Tensor)}
+    there = dataclasses.replace(draws, **moved)
     assert torch.equal(draw(logits.cuda(), there).cpu(), draw(logits, draws))
 
 
