@@ -134,6 +134,8 @@ def _parser() -> argparse.ArgumentParser:
     regen.add_argument("--out", type=_path, metavar="DIR", help="write candidates there instead of goldens")
     regen.add_argument("--yes", action="store_true", help="do not ask before writing")
 
+    _candidate_verbs(verbs)
+
     _soak_arguments(
         _verb(verbs, "soak", "soak_fixtures", "run fixtures many times, varied, and find any false alarm; it resumes")
     )
@@ -157,6 +159,29 @@ def _verb(verbs: argparse._SubParsersAction[_Parser], name: str, module: str, te
     verb.add_argument("--json", action="store_true", help="print one JSON document on stdout; logs go to stderr")
     verb.set_defaults(module=module)
     return verb
+
+
+def _candidate_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    pending = "the folder that `golden regen --out DIR` wrote (default: the candidates kept under .golden/)"
+    accept = _verb(verbs, "accept", "accept_candidates", "check candidates that were proven, and make them goldens")
+    accept.add_argument("folder", nargs="?", type=_path, metavar="DIR", help=pending)
+    accept.add_argument("--reason", required=True, help="why these values are right; stored beside the proof's reason")
+    accept.add_argument(
+        "--only", action="append", default=[], metavar="CLASS", help="what may move, such as counters; repeatable"
+    )
+    accept.add_argument("--yes", action="store_true", help="do not ask before writing")
+    review = _verb(verbs, "review", "review_candidates", "show what candidates would change, the worst first")
+    review.add_argument("folder", nargs="?", type=_path, metavar="DIR", help=pending)
+    for verb in (accept, review):
+        verb.add_argument(
+            "--fixture", action="append", default=[], dest="names", metavar="FIXTURE", help="only these; repeatable"
+        )
+        verb.set_defaults(fixtures=[])
+    reject = _verb(verbs, "reject", "reject_candidates", "drop candidates kept under .golden/")
+    reject.add_argument("names", nargs="*", metavar="FIXTURE", help="a name or a glob (default: all that are kept)")
+    reject.add_argument("--yes", action="store_true", help="do not ask before dropping")
+    prune = _verb(verbs, "prune", "prune_goldens", "remove goldens that no fixture reads")
+    prune.add_argument("--yes", action="store_true", help="do not ask before removing")
 
 
 def _soak_arguments(soak: _Parser) -> None:

@@ -24,6 +24,7 @@ MAX_DEPTH = 64
 _EXCEPT_BRACKETS_AND_QUOTES = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 _STRING = re.compile(rb'"[^"]*"')
 _CONFLICT_MARKER = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?: |$)", re.MULTILINE)
+_CONFLICT_MARKER_BYTES = re.compile(_CONFLICT_MARKER.pattern.encode(), re.MULTILINE)
 _NUMBER_TYPES = frozenset({int, float})
 
 
@@ -93,6 +94,11 @@ def decode_canonical(data: bytes, path: Path) -> Any:
         raise unreadable(path, f"sealed, yet not canonical ({error})") from None
 
 
+def has_conflict_markers(data: bytes) -> bool:
+    """Say whether a line of these bytes is one that a version control puts around a conflict."""
+    return _CONFLICT_MARKER_BYTES.search(data) is not None
+
+
 def unreadable(path: Path, cause: str) -> GoldenError:
     """Return the error for a file that is there but means nothing."""
     return GoldenError(
@@ -116,7 +122,10 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _describe(error: json.JSONDecodeError, text: str) -> str:
     if (marker := _CONFLICT_MARKER.search(text)) is not None:
         line = text.count("\n", 0, marker.start()) + 1
-        return f"merge-conflict markers at line {line}"
+        return (
+            f"merge-conflict markers at line {line}: two branches recorded it, and goldens are never merged by lines."
+            " Take either side whole, then run `golden regen --reason …` on the merged tree"
+        )
     if error.msg == "Extra data":
         return f"a second document starts at line {error.lineno} column {error.colno}"
     at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")

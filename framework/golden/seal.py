@@ -42,6 +42,11 @@ def seal_holds(data: bytes) -> bool:
     return data[start:end] in (expected, expected + b",")
 
 
+def holds_several_seals(data: bytes) -> bool:
+    """Say whether LF-only bytes carry more than one seal line, as only a merge by lines leaves them."""
+    return data.count(_LINE_START) > 1
+
+
 def _seal_line(data: bytes) -> tuple[int, int]:
     """Return where the only seal line starts (at its preceding LF) and ends, or (-1, -1)."""
     start = data.find(_LINE_START)

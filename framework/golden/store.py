@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from framework.errors import MissingGoldenError, SealError
-from framework.golden.codec import decode_canonical, decode_json, read_bytes
+from framework.errors import GoldenError, MissingGoldenError, SealError
+from framework.golden.codec import decode_canonical, decode_json, has_conflict_markers, read_bytes
 from framework.golden.document import GOLDEN_SCHEMA, require_golden, require_record
-from framework.golden.seal import seal_holds, with_lf
+from framework.golden.seal import holds_several_seals, seal_holds, with_lf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,15 +77,25 @@ def read_record_or_golden(path: Path) -> dict[str, Any]:
 def _parse_sealed(data: bytes, path: Path) -> tuple[bytes, Any]:
     """Return bytes with LF and what they say; what calls itself a golden must be sealed."""
     data = with_lf(data)
-    holds = seal_holds(data)
-    document = decode_canonical(data, path) if holds else decode_json(data, path)
-    if _is_golden(document) and not holds:
-        raise SealError(
-            f"{path}: the seal is broken: the bytes are not those that were recorded. Goldens are never edited by hand"
-            " or merged line by line. After a merge of two goldens, take either side, run `golden regen --reason …` on"
-            " the merged tree, and commit what it writes.",
-        )
+    if seal_holds(data):
+        return data, decode_canonical(data, path)
+    try:
+        document = decode_json(data, path)
+    except GoldenError:
+        if holds_several_seals(data) and not has_conflict_markers(data):
+            raise _broken_seal(path, "it carries the seals of two goldens that were merged by lines") from None
+        raise
+    if _is_golden(document):
+        raise _broken_seal(path, "the bytes are not those that were recorded")
     return data, document
+
+
+def _broken_seal(path: Path, cause: str) -> SealError:
+    return SealError(
+        f"{path}: the seal is broken: {cause}. Goldens are never edited by hand or merged line by line. After a merge"
+        " of two goldens, take either side, run `golden regen --reason …` on the merged tree, and commit what it"
+        " writes.",
+    )
 
 
 def _is_golden(document: Any) -> bool:

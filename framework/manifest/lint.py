@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from framework.manifest import lint_engine, lint_files, lint_proof, lint_witnesses
+from framework.manifest import lint_engine, lint_evidence, lint_files, lint_proof, lint_witnesses
 from framework.manifest.fixture import Fixture
 from framework.manifest.linted import Linted, LintProblem
 from framework.run.adapter import SettingDescription
@@ -32,6 +32,6 @@ def lint(
     Manifests that could not be loaded are not here: their errors come from loading.
     """
     linted = Linted(fixtures, root, settings, check_settings, check_sampling, check_fixture)
-    rules = (*lint_engine.RULES, *lint_proof.RULES, *lint_witnesses.RULES, *lint_files.RULES)
+    rules = (*lint_engine.RULES, *lint_proof.RULES, *lint_witnesses.RULES, *lint_files.RULES, *lint_evidence.RULES)
     problems = {problem for rule in rules for problem in rule(linted)}
     return tuple(sorted(problems, key=lambda problem: (problem.file, problem.line, problem.path, problem.message)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +15,58 @@ from framework.golden.document import require_golden
 from framework.run.workload import is_greedy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from framework.compare.rules import Rules
     from framework.manifest.fixture import Fixture
 
 MARGIN_FACTOR = 100.0
-LOOSE_TOLERANCE_FACTOR = 10.0
+LEAST_RUNS = 3
 _SECTIONS = ("counters", "performance")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The figures of a proof, as they are stored with a golden.
+
+    `spread` is the largest absolute difference between runs by per-request field; `instruction_set_error` that of a
+    margin between instruction sets, None where none was measured.
+    """
+
+    runs: int
+    spread: Mapping[str, float]
+    instruction_set_error: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry `proof` of a golden's provenance."""
+        return {
+            "runs": self.runs,
+            "spread": dict(self.spread),
+            "instruction_set_error": self.instruction_set_error,
+        }
+
+
+def evidence_of(provenance: Mapping[str, Any]) -> Evidence:
+    """Read the figures that are stored in a golden's provenance.
+
+    Raises:
+        GoldenError: there are none, or they are no such figures; the message says which.
+    """
+    proof = provenance.get("proof")
+    if not isinstance(proof, dict):
+        raise GoldenError("there is no proof in its provenance")
+    runs, spread, error = (proof.get(name) for name in ("runs", "spread", "instruction_set_error"))
+    if type(runs) is not int or runs < 0:
+        raise GoldenError("its proof does not say how many runs there were")
+    if not isinstance(spread, dict) or not all(_is_a_distance(value) for value in spread.values()):
+        raise GoldenError("its proof does not say how far runs spread")
+    if error is not None and not _is_a_distance(error):
+        raise GoldenError("its proof does not say how far instruction sets differ")
+    return Evidence(runs, spread, error)
+
+
+def _is_a_distance(value: Any) -> bool:
+    return type(value) in (int, float) and 0.0 <= value <= sys.float_info.max
 
 
 @dataclass(slots=True)
@@ -60,16 +106,6 @@ def rules_without(rules: Rules, sections: Iterable[str]) -> Rules:
     kept = {name: rule for name, rule in rules.asserted.items() if name.partition(".")[0] not in names}
     moved = frozenset(rules.asserted) - frozenset(kept)
     return dataclasses.replace(rules, asserted=kept, informed=rules.informed | moved | names)
-
-
-def tolerance_warnings(rules: Rules, spread: Spread) -> list[str]:
-    """Return a warning for every tolerance far above the spread that was seen; it would let real errors pass."""
-    warnings = []
-    for name, rule in rules.asserted.items():
-        seen = spread.of(name)
-        if rule.kind is RuleKind.NUMERIC and seen and rule.atol > LOOSE_TOLERANCE_FACTOR * seen:
-            warnings.append(f"{name}: atol {rule.atol!r} is more than ten times the observed spread {seen:.3g}")
-    return warnings
 
 
 def shape_problems(golden: Mapping[str, Any], fixture: Fixture) -> list[str]:

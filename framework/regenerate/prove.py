@@ -18,13 +18,14 @@ from framework.errors import ExitCode
 from framework.golden.codec import non_finite_paths
 from framework.golden.document import build_golden
 from framework.regenerate.evidence import (
+    Evidence,
     Spread,
     margin_problems,
     missing_values,
     per_request_rules,
     shape_problems,
-    tolerance_warnings,
 )
+from framework.regenerate.tolerances import in_words, tolerance_problems, tolerance_warnings
 from framework.regenerate.variations import Variation, variations
 from framework.run.adapter import VariesEnvironment
 from framework.run.measure import Measurement, measure
@@ -73,6 +74,10 @@ class Proof:
         """Add a problem."""
         self.problems.append(Problem(exit_code, message))
 
+    def evidence(self) -> Evidence:
+        """Return the figures that are stored with a golden."""
+        return Evidence(self.runs, self.spread.as_json(), self.instruction_set_error)
+
 
 @dataclass(slots=True)
 class Prover:
@@ -107,7 +112,7 @@ class Prover:
             fresh.close()
         self._instruction_sets_agree(task, proof)
         _margins_are_safe(proof)
-        proof.warnings.extend(tolerance_warnings(fixture.rules, proof.spread))
+        _tolerances_fit(proof)
         return proof
 
     def close(self) -> None:
@@ -235,6 +240,14 @@ def _margins_are_safe(proof: Proof) -> None:
     assert proof.record is not None, "only a fixture that ran has margins"
     for message in margin_problems(proof.fixture, proof.record, proof.instruction_set_error):
         proof.refuse(message)
+
+
+def _tolerances_fit(proof: Proof) -> None:
+    assert proof.record is not None, "only a fixture that ran has a spread"
+    rules, spread = proof.fixture.rules, proof.spread.as_json()
+    for message in in_words(tolerance_problems(rules, spread, proof.record)):
+        proof.refuse(message)
+    proof.warnings.extend(in_words(tolerance_warnings(rules, spread)))
 
 
 def _refuse_all(proof: Proof, findings: Iterable[Finding], prefix: str) -> None:

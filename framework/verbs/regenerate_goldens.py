@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import unicodedata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from framework.errors import ExitCode, UsageError, worst_exit_code
+from framework.errors import ExitCode, GoldenError, UsageError
 from framework.golden.store import golden_path, why_not_writable
-from framework.regenerate.apply import apply_changes, provenance
-from framework.regenerate.plan import Change, Kind, plan_change
+from framework.regenerate.apply import StaleRegenError, apply_changes, provenance
+from framework.regenerate.candidates import keep_candidates
+from framework.regenerate.plan import Change, Kind, plan_change, why_outside
 from framework.regenerate.prove import Prover
 from framework.report.streams import log, out, print_json
 from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
+from framework.verbs.consent import agreed, can_be_asked, readable_reason, refuse_under_ci
 from framework.verbs.lint_manifests import refuse_broken_manifests
 from framework.verbs.opened import Opened, open_selection
+from framework.verbs.waiting import code_of, forget_candidates
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
     from pathlib import Path
 
-_NO = ("", "0", "false", "no")
-_LOOK_EMPTY = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Fillers that Unicode counts as letters or symbols, and that nobody can see."""
+_GO_ON = "`golden review` shows them, `golden accept --reason …` brings them in, `golden reject` drops them"
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
-    """Regenerate what was selected; all of it is written, or nothing."""
-    reason = arguments.reason.strip()
-    if not _is_visible(reason):
-        raise UsageError("--reason is empty; say why the goldens change, for whoever reads them later")
+    """Regenerate what was selected; all of it is written, or nothing, and then what was proven is kept aside."""
+    reason = readable_reason(arguments.reason, "why the goldens change")
     opened = open_selection(arguments)
-    _refuse_to_write_unseen(arguments, opened)
+    if arguments.out is None:
+        refuse_under_ci("`--out DIR` writes candidates for a person to bring in")
+        _refuse_goldens_elsewhere(opened)
+    else:
+        _refuse_unfit_folder(arguments.out, opened)
     refuse_broken_manifests(opened)
     target_root = arguments.out.absolute() if arguments.out else opened.workspace.goldens_root
     changes = _prove_and_plan(opened, arguments.platform, target_root)
@@ -41,31 +42,50 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     if not arguments.json:
         for change in changes:
             out(change.in_words())
-    written = []
-    if code is ExitCode.GOOD and _confirmed(changes, arguments):
-        written = apply_changes(
-            changes,
-            state_folder=opened.workspace.state_folder,
-            origin=provenance(reason, opened.workspace.adapter_spec, opened.adapter.revision()),
-        )
-    _report(arguments, changes, written, code)
+    written: list[Path] = []
+    pending: list[Path] = []
+    if code is ExitCode.GOOD:
+        origin = provenance(reason, opened.workspace.adapter_spec, opened.adapter.revision())
+        code, written, pending = _settle(arguments, opened, changes, origin)
+    _report(arguments, changes, written, pending, code)
     return code
 
 
-def _is_visible(text: str) -> bool:
-    """Say whether a text has a character that a reader can see: a letter, a number, punctuation or a symbol."""
-    return any(unicodedata.category(char)[0] in "LNPS" and char not in _LOOK_EMPTY for char in text)
-
-
-def _refuse_to_write_unseen(arguments: argparse.Namespace, opened: Opened) -> None:
-    """Refuse, before any engine starts, what would end in goldens that nobody has looked at."""
+def _settle(
+    arguments: argparse.Namespace,
+    opened: Opened,
+    changes: list[Change],
+    origin: Mapping[str, Any],
+) -> tuple[ExitCode, list[Path], list[Path]]:
+    """Write what was proven, or keep it aside where nobody agrees; return what was written and what was kept."""
+    workspace = opened.workspace
     if arguments.out is not None:
-        _refuse_unfit_folder(arguments.out, opened)
-        return
-    if os.environ.get("CI", "").strip().lower() not in _NO:
-        raise UsageError("CI is set, so no golden is written; `--out DIR` writes candidates for a person to bring in")
-    if not arguments.yes and (arguments.json or not sys.stdin.isatty()):
-        raise UsageError("nobody is there to be asked; give `--yes` to write without asking, or `--out DIR`")
+        return ExitCode.GOOD, apply_changes(changes, state_folder=workspace.state_folder, origin=origin), []
+    count = sum(change.kind in (Kind.NEW, Kind.CHANGED) for change in changes)
+    # What took minutes to prove is kept before anybody is asked, so that no answer and no interruption loses it.
+    pending = [] if arguments.yes else keep_candidates(workspace, changes, origin)
+    if count and not arguments.yes and not can_be_asked(arguments):
+        return ExitCode.USAGE, [], pending
+    if count and not agreed(arguments, f"write {count} golden(s)?"):
+        return ExitCode.GOOD, [], pending
+    try:
+        written = apply_changes(changes, state_folder=workspace.state_folder, origin=origin)
+    except StaleRegenError:
+        raise
+    except GoldenError as error:
+        keep_candidates(workspace, changes, origin)
+        raise GoldenError(f"{error}. The {count} candidate(s) that were proven are kept: {_GO_ON}") from None
+    forget_candidates(workspace, changes)
+    return ExitCode.GOOD, written, []
+
+
+def _refuse_goldens_elsewhere(opened: Opened) -> None:
+    """Refuse goldens that a link would carry out of their folder, before any engine starts."""
+    root = opened.workspace.goldens_root
+    for fixture in opened.selected:
+        for platform in fixture.platforms:
+            if why := why_outside(golden_path(root, fixture.name, platform), root):
+                raise GoldenError(why)
 
 
 def _refuse_unfit_folder(folder: Path, opened: Opened) -> None:
@@ -107,23 +127,20 @@ def _prove_and_plan(opened: Opened, platform: str | None, target_root: Path) -> 
 
 
 def _code(changes: list[Change]) -> ExitCode:
-    if not changes:
-        return ExitCode.NOTHING_SELECTED
-    return worst_exit_code([problem.exit_code for change in changes for problem in change.proof.problems])
+    return code_of(changes) if changes else ExitCode.NOTHING_SELECTED
 
 
-def _confirmed(changes: list[Change], arguments: argparse.Namespace) -> bool:
-    count = sum(change.kind in (Kind.NEW, Kind.CHANGED) for change in changes)
-    if count == 0:
-        return False
-    if arguments.yes or arguments.out is not None:
-        return True
-    sys.stderr.write(f"write {count} golden(s)? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _report(arguments: argparse.Namespace, changes: list[Change], written: list[Path], code: ExitCode) -> None:
+def _report(
+    arguments: argparse.Namespace,
+    changes: list[Change],
+    written: list[Path],
+    pending: list[Path],
+    code: ExitCode,
+) -> None:
+    if pending:
+        log(f"golden: {len(pending)} candidate(s) that were proven are kept: {_GO_ON}.")
+    if code is ExitCode.USAGE:
+        log("golden: nobody is there to be asked, so no golden was written; `--yes` would write.")
     if arguments.json:
         document = {
             "schema": "golden.regen/1",
@@ -131,6 +148,7 @@ def _report(arguments: argparse.Namespace, changes: list[Change], written: list[
             "exit_code": int(code),
             "fixtures": [change.as_json() for change in changes],
             "written": [str(path) for path in written],
+            "pending": [str(path) for path in pending],
         }
         print_json(document)
         return
@@ -139,7 +157,9 @@ def _report(arguments: argparse.Namespace, changes: list[Change], written: list[
     refused = sum(change.kind is Kind.REFUSED for change in changes)
     if refused:
         out(f"{refused} of {len(changes)} refused, so nothing was written. Fix them, or select the others by name.")
-    elif not written:
-        out("nothing was written.")
-    else:
+    elif written and arguments.out is not None:
+        out(f"Next: `golden accept {arguments.out} --reason …`, in a checkout of the same code, brings them in.")
+    elif written:
         out("Next: review the difference in version control, and commit it with its reason.")
+    else:
+        out("nothing was written.")

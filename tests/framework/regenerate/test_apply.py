@@ -10,14 +10,10 @@ import pytest
 from framework.errors import GoldenError
 from framework.golden import lock
 from framework.golden.store import read_golden
-from framework.manifest.load import load_all
-from framework.regenerate.apply import apply_changes, provenance
-from framework.regenerate.plan import Change, Kind, plan_change
-from framework.regenerate.prove import Prover
-from framework.run.in_process import InProcessRunner
-from framework.workspace import Workspace
-from tests.framework.toy_adapter import ToyEngine
-from tests.framework.toy_root import ADAPTER, ToyRoot, make_toy_root
+from framework.regenerate.apply import apply_changes
+from framework.regenerate.plan import Change, Kind
+from tests.framework.regenerate.proven import ORIGIN, plan
+from tests.framework.toy_root import ToyRoot, make_toy_root
 
 
 @pytest.fixture
@@ -28,21 +24,11 @@ def toy(tmp_path: Path) -> ToyRoot:
     return root
 
 
-def plan(toy: ToyRoot) -> list[Change]:
-    adapter = ToyEngine()
-    workspace = Workspace(toy.path, ADAPTER)
-    fixtures = {fixture.name: fixture for fixture in load_all(workspace.fixtures_root).fixtures}
-    prover = Prover(workspace, adapter, fixtures, lambda environment: InProcessRunner(adapter))
-    goldens = workspace.goldens_root
-    hashes = adapter.model_hashes(toy.path / "fixtures" / "models" / "toy")
-    return [plan_change(prover.prove(fixture, "cpu"), goldens, goldens, hashes) for fixture in fixtures.values()]
-
-
 def apply(toy: ToyRoot, changes: list[Change]) -> list[Path]:
     return apply_changes(
         changes,
         state_folder=toy.path / ".golden",
-        origin=provenance("because", ADAPTER, "toy 1"),
+        origin=ORIGIN,
     )
 
 

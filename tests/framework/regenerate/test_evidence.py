@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from framework.compare.rules import parse_rules
+from framework.errors import GoldenError
 from framework.manifest.fixture import Fixture, Prompt, Workload
-from framework.regenerate.evidence import Spread, margin_problems, per_request_rules, tolerance_warnings
+from framework.regenerate.evidence import Evidence, Spread, evidence_of, margin_problems, per_request_rules
 
 RULES = parse_rules(
     {
@@ -62,13 +63,6 @@ def test_per_request_rules_leave_out_what_a_schedule_may_change() -> None:
     assert rules.ignored == RULES.ignored
 
 
-@pytest.mark.parametrize(("seen", "warned"), [(0.0, False), (2e-4, False), (5e-5, True)])
-def test_only_a_tolerance_far_above_what_was_seen_is_warned_about(seen: float, warned: bool) -> None:
-    spread = Spread()
-    spread.add(record(generated_logprobs=[0.0]), record(generated_logprobs=[seen]), ["generated_logprobs"])
-    assert bool(tolerance_warnings(RULES, spread)) is warned
-
-
 @pytest.mark.parametrize(
     ("margins", "error", "words"),
     [
@@ -92,3 +86,28 @@ def test_margins_must_be_wider_than_another_cpu_can_move_them(
 
 def test_the_margins_of_sampled_tokens_decide_nothing() -> None:
     assert margin_problems(fixture(temperature=0.5), record(margins=[0.0]), None) == []
+
+
+def test_evidence_is_read_back_as_it_was_stored() -> None:
+    evidence = Evidence(8, {"generated_logprobs": 1e-6}, None)
+    assert evidence_of({"proof": evidence.as_json()}) == evidence
+
+
+@pytest.mark.parametrize(
+    ("proof", "words"),
+    [
+        (None, "no proof"),
+        ([], "no proof"),
+        ({"spread": {}}, "how many runs"),
+        ({"runs": True, "spread": {}}, "how many runs"),
+        ({"runs": 8}, "how far runs spread"),
+        ({"runs": 8, "spread": {"a": "x"}}, "how far runs spread"),
+        ({"runs": 8, "spread": {"a": -1.0}}, "how far runs spread"),
+        ({"runs": 8, "spread": {"a": float("nan")}}, "how far runs spread"),
+        ({"runs": 8, "spread": {"a": 10**400}}, "how far runs spread"),
+        ({"runs": 8, "spread": {}, "instruction_set_error": [1]}, "how far instruction sets differ"),
+    ],
+)
+def test_what_is_no_evidence_is_said(proof: Any, words: str) -> None:
+    with pytest.raises(GoldenError, match=words):
+        evidence_of({"proof": proof})

@@ -131,7 +131,7 @@ def test_noise_within_the_tolerance_is_recorded_and_a_wide_tolerance_is_warned_a
     assert document["fixtures"][0]["warnings"] == []
     path.write_text(path.read_text().replace("atol: 1.0e-5", "atol: 1.0e-3"))
     code, document = toy.json("regen", "--yes", *REASON)
-    assert "more than ten times the observed spread" in document["fixtures"][0]["warnings"][0]
+    assert "more than ten times the spread" in document["fixtures"][0]["warnings"][0]
     path.write_text(path.read_text().replace("atol: 1.0e-3", "atol: 1.0e-7"))
     code, document = toy.json("regen", "--yes", *REASON)
     assert code == 1
@@ -161,11 +161,13 @@ def test_what_says_that_this_is_no_ci_does_not(toy: ToyRoot, value: str) -> None
     assert toy.golden("regen", "--yes", *REASON, CI=value).returncode == 0
 
 
-def test_nobody_to_ask_means_no(toy: ToyRoot) -> None:
+def test_nobody_to_ask_means_no_and_what_was_proven_is_kept(toy: ToyRoot) -> None:
     done = toy.golden("regen", *REASON, stdin="y\n")
     assert done.returncode == 2
     assert "--yes" in done.stderr
+    assert "`golden accept --reason …` brings them in" in done.stderr
     assert not toy.golden_path("a").exists()
+    assert read_golden(toy.path / ".golden" / "candidates" / "a" / "cpu.json").document["fixture"] == "a"
 
 
 @pytest.mark.parametrize(("answer", "written"), [("y", True), ("n", False), ("", False)])
@@ -188,6 +190,82 @@ def test_a_person_is_asked(toy: ToyRoot, answer: str, written: bool) -> None:
     assert done.returncode == 0
     assert "write 1 golden(s)? [y/N]" in done.stderr
     assert toy.golden_path("a").exists() is written
+    assert (toy.path / ".golden" / "candidates" / "a" / "cpu.json").exists() is not written
+
+
+def test_no_golden_is_written_through_a_link_that_leads_out(toy: ToyRoot, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (toy.path / "toy_default_fault").write_text("die")
+    toy.golden_path("a").parent.symlink_to(tmp_path / "elsewhere")
+    code, document = toy.json("regen", "--yes", *REASON)
+    assert code == 12
+    assert "a link leads out of" in document["error"]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def kept(toy: ToyRoot) -> list[str]:
+    folder = toy.path / ".golden" / "candidates"
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.json"))
+
+
+def test_what_was_proven_outlives_an_interruption_while_a_person_is_asked(toy: ToyRoot) -> None:
+    controller, terminal = os.openpty()
+    command = [sys.executable, "-m", "framework", "regen", *REASON]
+    with subprocess.Popen(
+        command, cwd=toy.path, env=toy.environment(), stdin=terminal, stdout=-3, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        said = b""
+        while b"[y/N]" not in said:
+            part = os.read(process.stderr.fileno(), 65536)
+            assert part, said
+            said += part
+        process.send_signal(signal.SIGKILL)
+    os.close(controller)
+    os.close(terminal)
+    assert kept(toy) == ["a/cpu.json"]
+    assert toy.golden("accept", "--yes", *REASON).returncode == 0
+
+
+def test_without_an_answer_the_document_says_what_waits(toy: ToyRoot) -> None:
+    code, document = toy.json("regen", *REASON)
+    assert (code, document["exit_code"], document["verdict"], document["written"]) == (2, 2, "FAIL", [])
+    assert document["pending"] == [str(toy.path / ".golden" / "candidates" / "a" / "cpu.json")]
+
+
+def test_nobody_need_be_asked_where_nothing_changed(toy: ToyRoot) -> None:
+    toy.regen()
+    assert toy.golden("regen", *REASON).returncode == 0
+    assert kept(toy) == []
+
+
+def test_a_golden_that_is_written_or_stands_leaves_no_candidate_behind(toy: ToyRoot) -> None:
+    toy.golden("regen", *REASON)
+    assert kept(toy) == ["a/cpu.json"]
+    toy.regen()
+    assert kept(toy) == []
+    toy.set_default_mode("legacy")
+    toy.golden("regen", *REASON)
+    toy.set_default_mode("async")
+    assert kept(toy) == ["a/cpu.json"]
+    assert toy.golden("regen", *REASON).returncode == 0
+    assert kept(toy) == []
+
+
+def test_goldens_that_cannot_be_written_leave_what_was_proven_as_candidates(toy: ToyRoot) -> None:
+    toy.golden_path("a").mkdir(parents=True)
+    done = toy.golden("regen", "--yes", *REASON)
+    assert done.returncode == 12
+    assert "1 candidate(s) that were proven are kept" in done.stderr
+    assert kept(toy) == ["a/cpu.json"]
+
+
+def test_a_tolerance_below_the_spread_is_refused_with_the_way_out(toy: ToyRoot) -> None:
+    path = toy.write("a", engine="fault: noise")
+    path.write_text(path.read_text().replace("atol: 1.0e-5", "atol: 1.0e-7"))
+    code, document = toy.json("regen", "--yes", *REASON)
+    assert code == 1
+    assert "generated_logprobs: atol 1e-07, rtol 0.0 allows 1e-07, less than the spread 1e-06" in str(document)
 
 
 def test_ci_writes_candidates_only(toy: ToyRoot) -> None:
