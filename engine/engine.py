@@ -21,6 +21,7 @@ from engine.routing import Recording, load_recording, save_recording
 from engine.runner import Runner
 from engine.timing import Timing
 from engine.tokenizer import Tokenizer
+from engine.trace import ScheduleTrace
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
@@ -84,6 +85,11 @@ class Engine:
     def timing(self) -> Timing:
         """The timing of the latest run."""
         return self._loop.timing
+
+    @property
+    def trace(self) -> ScheduleTrace:
+        """Which step of the latest run computed what."""
+        return self._loop.trace
 
     def stream(self, requests: Iterable[Request]) -> Iterator[StepEvents]:
         """Run the requests and yield what becomes known at each step of the loop."""

@@ -24,6 +24,7 @@ from engine.request import FinishReason, Request, RequestOutput, RequestState, S
 from engine.scheduler import Scheduler
 from engine.stop_strings import TextStream
 from engine.timing import Timing
+from engine.trace import ScheduleTrace
 
 DEPTH = {"legacy": 0, "async": 1}
 
@@ -67,6 +68,7 @@ class StepLoop:
         self._records_routing = config.moe_enable_routing_replay
         self.counters = Counters.of_routing() if self._records_routing else Counters()
         self.timing = Timing()
+        self.trace = ScheduleTrace()
         self.scheduler = Scheduler(config)
         self._asynchronous = config.async_sched_mode == "async"
         self._depth = DEPTH[config.async_sched_mode]
@@ -118,6 +120,7 @@ class StepLoop:
         plan = self.scheduler.plan()
         if plan is not None:
             self._in_flight.append((plan, self._launcher.launch(plan)))
+            self.trace.add(self._clock - 1, plan)
         resolved: Plan | None = None
         samples: tuple[tuple[str, Sample], ...] = ()
         if self._in_flight and (plan is None or len(self._in_flight) > self._depth):

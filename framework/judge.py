@@ -14,7 +14,7 @@ from framework.compare.relations import check_relation
 from framework.compare.rule import Rule, RuleKind
 from framework.compare.witness import check_witnesses
 from framework.errors import ExitCode, SealError
-from framework.explain.divergence import explain_tokens
+from framework.explain.divergence import NO_AIDS, Aids, explain_tokens
 from framework.explain.drift import drift_findings
 from framework.golden.document import stored_names
 from framework.run.measure import PAIRED_RATIO
@@ -81,19 +81,22 @@ def judge(
     records: Sequence[Mapping[str, Any]],
     descriptions: Mapping[str, SettingDescription],
     partners: Mapping[str, Mapping[str, Any]],
+    *,
+    aids: Sequence[Aids] = (),
 ) -> Outcome:
     """Judge what an engine gave for a fixture.
 
     `records` are its runs, the first one with the performance of all; `partners` holds, by fixture name, the record of
-    this run (or the golden) of every fixture that a relation names.
+    this run (or the golden) of every fixture that a relation names. `aids` are what explains each run, if anything.
     """
+    aids = aids or (NO_AIDS,) * len(records)
     record = records[0]
     rules, reason = rules_for_environment(fixture.rules, golden.document, record)
     comparison = _with_unusable_figures(fixture.rules, rules, golden.document, record)
     findings = (
         *drift_findings(golden.document, descriptions),
-        *explain_tokens(comparison.findings, golden.document, record),
-        *_findings_of_repeats(golden.document, records[1:], rules, comparison),
+        *explain_tokens(comparison.findings, golden.document, record, aids[0]),
+        *_findings_of_repeats(golden.document, list(zip(records, aids, strict=True))[1:], rules, comparison),
         *_relation_findings(fixture, record, partners),
         *check_witnesses(fixture.witnesses, record),
     )
@@ -241,16 +244,16 @@ def _with_unusable_figures(
 
 def _findings_of_repeats(
     golden: Mapping[str, Any],
-    repeats: Sequence[Mapping[str, Any]],
+    repeats: Sequence[tuple[Mapping[str, Any], Aids]],
     rules: Rules,
     first: Comparison,
 ) -> tuple[Finding, ...]:
     """Return what later runs of the same fixture show and the first did not: an engine that is not deterministic."""
     seen = {(finding.kind, finding.path) for finding in first.findings}
     findings = []
-    for number, record in enumerate(repeats, start=2):
+    for number, (record, aids) in enumerate(repeats, start=2):
         judged = {**record, "performance": golden.get("performance", {})}
-        for finding in compare_records(golden, judged, rules).findings:
+        for finding in explain_tokens(compare_records(golden, judged, rules).findings, golden, record, aids):
             if (finding.kind, finding.path) not in seen:
                 seen.add((finding.kind, finding.path))
                 message = f"in run {number} of {len(repeats) + 1}, not in the first: {finding.message}"

@@ -1,4 +1,4 @@
-"""Where two token sequences part, and what the golden knows about that place.
+"""Where two token sequences part, and what is known of that place.
 
 A margin is the gap between the best and the second-best logit when the golden was recorded: zero means that two tokens
 were equally good and either may win; a wide one means that nothing small can have turned it.
@@ -10,23 +10,43 @@ import dataclasses
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from framework.compare.cause import Cause, largest_error, number_at, schedule_moved
 from framework.compare.finding import Finding, FindingClass
+from framework.explain.precision import dtype_of, margin_in_ulps
+from framework.explain.schedule import Schedule, where_computed
+from framework.explain.words import on_one_line, some
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 NEIGHBOURS = 5
-_EXACT_FLOATS = 2**53
+_SHOWN_MOVED = 3
 _TOKEN_PATH = re.compile(r'^requests\[("(?:[^"\\]|\\.)*")\]\.generated_tokens(?:\[(\d+)\])?$')
 
 
 @dataclass(frozen=True, slots=True)
-class Divergence:
-    """The first position at which two sequences differ; `margin` and `logprob_error` are None where not recorded.
+class Aids:
+    """What helps to explain a run beside its record: the text of tokens, and which step computed what.
 
-    `logprob_error` is the largest absolute difference of log-probabilities before the position.
+    `decode` may raise anything; where it does, tokens are shown by their ids alone.
+    """
+
+    decode: Callable[[Sequence[int]], str] | None = None
+    schedule: Schedule = ()
+
+
+NO_AIDS: Final = Aids()
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first position at which two sequences differ; what is not known of it is None, or empty.
+
+    `texts` shows both sequences around it, decoded. `ulps` is the margin in units in the last place of `dtype`, with
+    the magnitude they were taken at. `logprob_error` is the largest absolute difference of log-probabilities before the
+    position. `computed_in` says which step of the current run computed the token.
     """
 
     position: int
@@ -34,49 +54,69 @@ class Divergence:
     current: tuple[int, ...]
     margin: float | None
     logprob_error: float | None
+    texts: tuple[str, str] | None = None
+    dtype: str | None = None
+    ulps: tuple[float, float] | None = None
+    computed_in: str = ""
 
     def in_words(self) -> str:
         """Return what is known of the place, a line each."""
-        lines = [
-            f"golden:  {_around(self.golden, self.position)}",
-            f"current: {_around(self.current, self.position)}",
-        ]
+        lines = [f"they part at token {self.position}"]
+        for side, name in enumerate(("golden", "current")):
+            lines.append(f"{name + ':':<9}{_around((self.golden, self.current)[side], self.position)}")
+            if self.texts is not None:
+                lines.append(f"{'':<9}{self.texts[side]}")
         if self.margin is not None:
-            lines.append(f"margin in the golden there: {self.margin:.6g}")
+            lines.append(f"margin in the golden there: {self.margin:.6g}{self._in_ulps()}")
         if self.logprob_error is not None:
             lines.append(f"largest log-prob error before: {self.logprob_error:.3g}")
+        if self.computed_in:
+            what = "computed" if self.position < len(self.current) else "the last token of the current one was computed"
+            lines.append(f"{what} in {self.computed_in}")
         return "\n".join(lines)
+
+    def _in_ulps(self) -> str:
+        if self.margin == 0:
+            return ", an exact tie"
+        if self.ulps is None:
+            return ""
+        number, magnitude = self.ulps
+        return f", {number:.3g} ULPs of {self.dtype} at a log-prob of -{magnitude:.3g}"
 
 
 def explain_tokens(
     findings: Sequence[Finding],
     golden: Mapping[str, Any],
     record: Mapping[str, Any],
+    aids: Aids = NO_AIDS,
 ) -> tuple[Finding, ...]:
     """Return the findings, those on generated tokens with the place in words.
 
-    Where nothing closer names a cause and counters moved too, the schedule is it.
+    Where neither a tie nor an earlier drift explains a token and the schedule moved, the schedule is its cause.
     """
-    counters_moved = any(finding.kind is FindingClass.COUNTER for finding in findings)
-    return tuple(_explain(finding, golden, record, counters_moved=counters_moved) for finding in findings)
+    return tuple(
+        _explained(finding, golden, record, aids) if _is_about_tokens(finding) else finding for finding in findings
+    )
 
 
-def _explain(
-    finding: Finding,
-    golden: Mapping[str, Any],
-    record: Mapping[str, Any],
-    *,
-    counters_moved: bool,
-) -> Finding:
+def _is_about_tokens(finding: Finding) -> bool:
+    is_about = finding.kind in (FindingClass.TOKEN, FindingClass.LENGTH)
+    return is_about and _TOKEN_PATH.match(finding.path) is not None
+
+
+def _explained(finding: Finding, golden: Mapping[str, Any], record: Mapping[str, Any], aids: Aids) -> Finding:
     match = _TOKEN_PATH.match(finding.path)
-    if match is None or finding.kind not in (FindingClass.TOKEN, FindingClass.LENGTH):
-        return finding
+    assert match is not None, "only findings on tokens are explained"
     request_id = json.loads(match[1])
-    divergence = find_divergence(golden["requests"].get(request_id, {}), record["requests"].get(request_id, {}))
+    sides = golden["requests"].get(request_id, {}), record["requests"].get(request_id, {})
+    divergence = find_divergence(*sides)
     if divergence is None:
         return finding
-    cause = finding.cause or ("SCHEDULE" if counters_moved else None)
-    return dataclasses.replace(finding, cause=cause, message=f"{finding.message}\n{divergence.in_words()}")
+    divergence = _looked_at(divergence, request_id, golden, record, aids)
+    cause, message = finding.cause, finding.message
+    if cause is None and (moved := schedule_moved(golden, record)):
+        cause, message = Cause.SCHEDULE.value, f"{message}; the schedule moved too: {some(moved, _SHOWN_MOVED)}"
+    return dataclasses.replace(finding, cause=cause, message=f"{message}\n{divergence.in_words()}")
 
 
 def find_divergence(golden: Mapping[str, Any], current: Mapping[str, Any]) -> Divergence | None:
@@ -89,14 +129,66 @@ def find_divergence(golden: Mapping[str, Any], current: Mapping[str, Any]) -> Di
     position = next(different, shorter)
     if position == len(golden_tokens) == len(current_tokens):
         return None
-    margins = golden.get("margins")
     return Divergence(
         position=position,
         golden=tuple(golden_tokens),
         current=tuple(current_tokens),
-        margin=_number_at(margins, position),
-        logprob_error=_largest_error(golden.get("generated_logprobs"), current.get("generated_logprobs"), position),
+        margin=number_at(golden.get("margins"), position),
+        logprob_error=largest_error(golden.get("generated_logprobs"), current.get("generated_logprobs"), position),
     )
+
+
+def _looked_at(
+    divergence: Divergence,
+    request_id: str,
+    golden: Mapping[str, Any],
+    record: Mapping[str, Any],
+    aids: Aids,
+) -> Divergence:
+    """Return a divergence with what the whole records, and the aids, tell of it."""
+    position, dtype = divergence.position, dtype_of(golden)
+    logprob = number_at(golden["requests"][request_id].get("generated_logprobs"), position)
+    ulps = None if divergence.margin is None else margin_in_ulps(divergence.margin, logprob, dtype)
+    prompts = {key: _prompt_length(request) for key, request in record["requests"].items()}
+    # The token at `position` is sampled where the one before it is computed; an output that ended computed no more.
+    sampled = min(position, max(len(divergence.current) - 1, 0))
+    place = prompts[request_id] + sampled - 1
+    return dataclasses.replace(
+        divergence,
+        texts=_texts(divergence, aids.decode),
+        dtype=dtype,
+        ulps=ulps,
+        computed_in=where_computed(aids.schedule, request_id, place, prompts) if divergence.current else "",
+    )
+
+
+def _prompt_length(request: Any) -> int:
+    prompt = request.get("prompt_tokens") if isinstance(request, dict) else None
+    return len(prompt) if isinstance(prompt, list) else 0
+
+
+def _texts(divergence: Divergence, decode: Callable[[Sequence[int]], str] | None) -> tuple[str, str] | None:
+    if decode is None:
+        return None
+    try:
+        return (
+            _text_around(divergence.golden, divergence.position, decode),
+            _text_around(divergence.current, divergence.position, decode),
+        )
+    except Exception:  # noqa: BLE001 - a decoder that fails must not change a verdict; the ids are shown all the same
+        return None
+
+
+def _text_around(tokens: tuple[int, ...], position: int, decode: Callable[[Sequence[int]], str]) -> str:
+    """Return the text around a token, the token itself between marks, all on one line."""
+    first, last = max(position - NEIGHBOURS, 0), position + NEIGHBOURS + 1
+    before, until, whole = (decode(tokens[first:end]) for end in (position, position + 1, last))
+    if whole.startswith(until) and until.startswith(before):
+        parts = before, until[len(before) :], whole[len(until) :]
+    else:  # a token that is part of a character, or joins its neighbour's
+        parts = before, decode(tokens[position : position + 1]), decode(tokens[position + 1 : last])
+    marked = parts[1] if position < len(tokens) else "end"
+    return f'"{on_one_line(parts[0])}»{on_one_line(marked)}«{on_one_line(parts[2])}"'
 
 
 def _around(tokens: tuple[int, ...], position: int) -> str:
@@ -113,19 +205,3 @@ def _around(tokens: tuple[int, ...], position: int) -> str:
 
 def _is_tokens(value: Any) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(token) is int for token in value)
-
-
-def _number_at(values: Any, position: int) -> float | None:
-    if not isinstance(values, list) or position >= len(values):
-        return None
-    value = values[position]
-    is_number = type(value) is float or (type(value) is int and abs(value) < _EXACT_FLOATS)
-    return float(value) if is_number else None
-
-
-def _largest_error(golden: Any, current: Any, end: int) -> float | None:
-    if not isinstance(golden, list) or not isinstance(current, list) or end == 0:
-        return None
-    pairs = [(_number_at(golden, index), _number_at(current, index)) for index in range(end)]
-    errors = [abs(theirs - ours) for ours, theirs in pairs if ours is not None and theirs is not None]
-    return max(errors) if errors else None

@@ -6,6 +6,7 @@ now tests another engine.
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections import defaultdict
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _PATH_PREFIX = "settings."
 _GONE = "no longer a setting"
+_ALIKE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +61,35 @@ def drift_findings(golden: Mapping[str, Any], descriptions: Mapping[str, Setting
         if setting["source"] != "default":
             continue
         current = descriptions[name].default if name in descriptions else _GONE
-        if _differs(setting["value"], current):
+        if name not in descriptions or _differs(setting["value"], current):
             findings.append(
                 Finding(
                     kind=FindingClass.SETTINGS_DRIFT,
                     path=f"{_PATH_PREFIX}{name}",
                     rule="settings",
-                    message=f"{_change(name, setting['value'], current)} since this golden was recorded. Pin it in the"
-                    " manifest to keep what the fixture tests, or regenerate it to follow the new default",
+                    message=f"{_change(name, setting['value'], current)} since this golden was recorded."
+                    f" {_way_out(name, setting['value'], golden['settings'], descriptions)}",
                     golden=setting["value"],
                     current=current,
                 ),
             )
     return tuple(findings)
+
+
+def _way_out(
+    name: str,
+    value: Any,
+    recorded: Mapping[str, Any],
+    descriptions: Mapping[str, SettingDescription],
+) -> str:
+    """Say what to do about one drifted setting; one that is gone may have another name now."""
+    if name in descriptions:
+        return "Pin it in the manifest to keep what the fixture tests, or regenerate it to follow the new default"
+    new = [each for each in descriptions if each not in recorded]
+    alike = [each for each in new if not _differs(descriptions[each].default, value)] or new
+    near = difflib.get_close_matches(name, alike, n=1, cutoff=_ALIKE)
+    renamed = f"It may be called `{near[0]}` now. " if near else ""
+    return f"{renamed}The engine dropped or renamed it; if that is meant, regenerate the golden with that reason"
 
 
 def collect_drift(
@@ -112,6 +130,8 @@ def _value(setting: Any) -> Any:
 
 
 def _change(setting: str, golden: Any, current: Any) -> str:
+    if current == _GONE:
+        return f"`{setting}` (default {_text(golden)}) is {_GONE}"
     return f"`{setting}` default {_text(golden)} → {_text(current)}"
 
 

@@ -1,63 +1,115 @@
-"""Goldens as they were at a git revision, read from git's own objects; the checkout is not touched."""
+"""Files as they were at a git revision, read from git's own objects; the checkout is not touched."""
 
 from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from framework.errors import UsageError
 
-FOLDER = "goldens"
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_READ_AT_A_TIME = 64
+_REGULAR_FILE = "100"
+"""What the mode of a file begins with; links and nested repositories have others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
-    """The goldens of one revision, or of the working tree where `name` is None.
+class Tree:
+    """The files below one folder of the root at a revision, or in the working tree where `revision` is None.
 
-    `files` maps a path below `goldens/` to what tells its content: the object's name in git.
+    `files` maps a path below the folder to what tells its content: the object's name in git.
     """
 
     root: Path
-    name: str | None
+    folder: str
+    revision: str | None
     files: dict[str, str]
 
-    @property
-    def title(self) -> str:
-        """What a reader calls it."""
-        return self.name or "the working tree"
+    def read(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield path and bytes of each of these files.
 
-    def read(self, path: str) -> bytes:
-        """Return the bytes of one golden."""
-        if self.name is None:
-            return (self.root / FOLDER / path).read_bytes()
-        return _git(self.root, "cat-file", "blob", self.files[path])
+        Raises:
+            UsageError: one of them cannot be read.
+        """
+        if self.revision is None:
+            for path in paths:
+                yield path, _bytes_of(self.root / self.folder / path)
+        else:
+            wanted = list(paths)
+            for first in range(0, len(wanted), _READ_AT_A_TIME):
+                some = wanted[first : first + _READ_AT_A_TIME]
+                yield from zip(some, _blobs(self.root, [self.files[path] for path in some]), strict=True)
 
 
-def goldens_at(root: Path, name: str | None) -> Revision:
-    """List the goldens of a revision, or of the working tree where `name` is None.
+def resolve_range(root: Path, text: str) -> tuple[str, str | None]:
+    """Return base and head of `BASE..HEAD`, of `BASE...HEAD` (from where the two parted), or of `BASE` alone.
+
+    The head is None for the working tree; a side left empty is HEAD.
 
     Raises:
         UsageError: the root is in no git repository, or has no such revision.
     """
-    if name is None:
-        return Revision(root, None, _in_working_tree(root))
-    listed = _git(root, "ls-tree", "-r", "-z", "--full-tree", f"{_commit(root, name)}:{_prefix(root)}{FOLDER}")
+    base, dots, head = text.partition("..")
+    since_parting = head.startswith(".")
+    head = head.removeprefix(".")
+    base, head = base or "HEAD", head or "HEAD"
+    commits = [_commit(root, name) for name in (base, head)]
+    if since_parting:
+        base = _git(root, "merge-base", *commits).decode().strip()
+    return base, head if dots else None
+
+
+def tree_at(root: Path, revision: str | None, folder: str, suffix: str) -> Tree:
+    """List the files below a folder of the root whose names end in `suffix`; a folder that is not there has none.
+
+    Raises:
+        UsageError: the root is in no git repository, or has no such revision.
+    """
+    listed = _in_working_tree(root, folder, suffix) if revision is None else _in_commit(root, revision, folder)
+    return Tree(root, folder, revision, {path: name for path, name in listed.items() if path.endswith(suffix)})
+
+
+def _in_commit(root: Path, revision: str, folder: str) -> dict[str, str]:
+    prefix = f"{_git(root, 'rev-parse', '--show-prefix').decode('utf-8', 'surrogateescape').strip()}{folder}/"
+    listed = _git(root, "ls-tree", "-r", "-z", "--full-tree", _commit(root, revision), "--", prefix)
     files = {}
     for entry in listed.decode("utf-8", "surrogateescape").split("\0"):
-        if entry:
-            description, _, path = entry.partition("\t")
-            files[path] = description.split()[2]
-    return Revision(root, name, {path: blob for path, blob in files.items() if path.endswith(".json")})
+        description, _, path = entry.partition("\t")
+        if description.startswith(_REGULAR_FILE):
+            files[path.removeprefix(prefix)] = description.split()[2]
+    return files
 
 
-def _in_working_tree(root: Path) -> dict[str, str]:
-    folder = root / FOLDER
-    paths = sorted(path for path in folder.rglob("*.json") if path.is_file())
-    if not paths:
-        return {}
-    names = _git(root, "hash-object", "--", *(str(path) for path in paths)).decode().split()
-    return {path.relative_to(folder).as_posix(): name for path, name in zip(paths, names, strict=True)}
+def _in_working_tree(root: Path, folder: str, suffix: str) -> dict[str, str]:
+    top = root / folder
+    paths = sorted(path for path in top.rglob(f"*{suffix}") if path.is_file() and not path.is_symlink())
+    names = _git(root, "hash-object", "--stdin-paths", given="\n".join(map(str, [*paths, ""])).encode()).decode()
+    return {path.relative_to(top).as_posix(): name for path, name in zip(paths, names.split(), strict=True)}
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}; run `golden diff` again") from None
+
+
+def _blobs(root: Path, names: list[str]) -> Iterator[bytes]:
+    """Yield the content of objects, all read by one process of git."""
+    answer = _git(root, "cat-file", "--batch", given="".join(f"{name}\n" for name in names).encode())
+    place = 0
+    for name in names:
+        end = answer.index(b"\n", place)
+        words = answer[place:end].split()
+        if words[1:2] != [b"blob"]:
+            raise UsageError(f"{root}: git has lost the object {name}; fetch it, or check the repository with git fsck")
+        place = end + 1 + int(words[2])
+        yield answer[end + 1 : place]
+        place += 1
 
 
 def _commit(root: Path, name: str) -> str:
@@ -66,15 +118,18 @@ def _commit(root: Path, name: str) -> str:
     return _git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", what=name).decode().strip()
 
 
-def _prefix(root: Path) -> str:
-    return _git(root, "rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").strip()
-
-
-def _git(root: Path, *arguments: str, what: str = "") -> bytes:
+def _git(root: Path, *arguments: str, what: str = "", given: bytes = b"") -> bytes:
     try:
-        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)  # noqa: S603, S607
+        done = subprocess.run(  # noqa: S603
+            ["git", "-C", str(root), *arguments],  # noqa: S607
+            input=given,
+            capture_output=True,
+            check=False,
+        )
     except FileNotFoundError:
         raise UsageError("git is not installed; `golden diff` reads goldens from git") from None
+    except ValueError as error:
+        raise UsageError(f"revision {what!r}: {error}") from None
     if done.returncode:
         detail = done.stderr.decode("utf-8", "replace").strip() or f"there is no revision {what!r}"
         raise UsageError(f"{root}: git {arguments[0]}: {detail}; name two revisions that hold goldens/, as BASE..HEAD")

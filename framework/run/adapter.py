@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -77,6 +77,24 @@ class ChecksFixtures(Protocol):
 
     def check_fixture(self, fixture: Fixture) -> None:
         """Raise `ValueError` in the engine's own words if a file that the fixture's settings name cannot be used."""
+        ...
+
+
+@runtime_checkable
+class DecodesTokens(Protocol):
+    """What an adapter may offer besides: the text of tokens, so that a verdict can show what differs."""
+
+    def decode(self, model_path: Path, token_ids: Sequence[int]) -> str:
+        """Return the text of tokens, special ones included. It must be cheap, and not load the engine."""
+        ...
+
+
+@runtime_checkable
+class TracesSchedule(Protocol):
+    """What an adapter may offer besides: which step computed what, so that a verdict can name it."""
+
+    def schedule(self) -> Sequence[Mapping[str, Any]]:
+        """Return the plans of the latest run in the order of launching, as `framework.explain.schedule` has them."""
         ...
 
 

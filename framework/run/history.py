@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from framework.judge import Outcome
 
 _FILE = "last_verdicts.json"
-_FINDING_KEYS = frozenset({"class", "path", "message"})
+_FINDING_KEYS = ("class", "path", "message")
 
 
 def remember(state_folder: Path, outcomes: Iterable[Outcome]) -> None:
@@ -38,8 +38,12 @@ def _is_outcome(entry: Any) -> bool:
         isinstance(entry, dict)
         and isinstance(entry.get("verdict"), str)
         and isinstance(entry.get("findings"), list)
-        and all(isinstance(each, dict) and each.keys() >= _FINDING_KEYS for each in entry["findings"])
+        and all(map(_is_finding, entry["findings"]))
     )
+
+
+def _is_finding(entry: Any) -> bool:
+    return isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in _FINDING_KEYS)
 
 
 def _read(state_folder: Path) -> dict[str, Any]:

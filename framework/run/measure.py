@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from framework.explain.schedule import Schedule
     from framework.run.task import Failure, Runner, Task
 
 PAIRED_RATIO = "paired_throughput_ratio"
@@ -28,11 +29,13 @@ class Measurement:
     """The records of a fixture's runs, or the failure that ended them.
 
     The first record carries the performance of all: medians, and the list of paired ratios where there is a partner.
+    `schedules` are those of the same runs, as far as the engine tells them.
     """
 
     records: tuple[dict[str, Any], ...]
     failure: Failure | None
     seconds: float
+    schedules: tuple[Schedule, ...] = ()
 
     @property
     def record(self) -> dict[str, Any] | None:
@@ -51,6 +54,7 @@ def measure(runner: Runner, task: Task, partner: Task | None) -> Measurement:
     started = time.monotonic()
     deadline = started + task.fixture.time_limit_s
     records: list[dict[str, Any]] = []
+    schedules: list[Schedule] = []
     ratios: list[float] = []
     for _ in range(rounds):
         throughputs = []
@@ -61,6 +65,7 @@ def measure(runner: Runner, task: Task, partner: Task | None) -> Measurement:
             throughputs.append(result.record.get("performance", {}).get(THROUGHPUT))
             if each is task:
                 records.append(result.record)
+                schedules.append(result.schedule)
         if partner is not None:
             ratios.append(_ratio(*throughputs))
     counted = records[1:] if rounds > 1 else records
@@ -68,7 +73,7 @@ def measure(runner: Runner, task: Task, partner: Task | None) -> Measurement:
     if partner is not None:
         performance[PAIRED_RATIO] = ratios[1:]
     first = records[0] | {"performance": performance}
-    return Measurement((first, *records[1:]), None, time.monotonic() - started)
+    return Measurement((first, *records[1:]), None, time.monotonic() - started, tuple(schedules))
 
 
 def _ratio(this: Any, other: Any) -> float:

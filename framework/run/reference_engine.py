@@ -26,7 +26,7 @@ from framework.run.adapter import SettingDescription
 from framework.run.workload import plain_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from engine.engine import Engine
     from engine.request import RequestOutput
@@ -47,6 +47,7 @@ class ReferenceEngine:
 
     def __init__(self) -> None:
         self._loaded: tuple[tuple[Path, str, str], Engine] | None = None
+        self._tokenizers: dict[Path, Any] = {}
 
     def describe(self) -> Mapping[str, SettingDescription]:
         """Return every setting of `InferenceConfig`."""
@@ -152,6 +153,17 @@ class ReferenceEngine:
             "settings": _resolved(InferenceConfig.from_mapping(pinned), {*fixture.engine, *overrides}, platform),
             "environment": engine.environment(),
         }
+
+    def schedule(self) -> Sequence[Mapping[str, Any]]:
+        """Return which step of the latest run computed what."""
+        return self._loaded[1].trace.as_json() if self._loaded else []
+
+    def decode(self, model_path: Path, token_ids: Sequence[int]) -> str:
+        """Return the text of tokens by the model's own tokenizer, without the engine."""
+        if model_path not in self._tokenizers:
+            read = importlib.import_module("tokenizers").Tokenizer.from_file
+            self._tokenizers[model_path] = read(str(model_path / "tokenizer.json"))
+        return str(self._tokenizers[model_path].decode(list(token_ids), skip_special_tokens=False))
 
     def _engine(self, model_path: Path, config: InferenceConfig) -> Engine:
         """Return an engine with these settings on weights that are read once while the model stays the same."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from framework.errors import ExitCode, GoldenError, MissingGoldenError, worst_exit_code
+from framework.explain.divergence import Aids
 from framework.explain.drift import Drift, collect_drift
 from framework.golden.store import Golden, golden_path, read_golden
 from framework.judge import (
@@ -24,6 +26,7 @@ from framework.judge import (
     staleness,
     unreadable_outcome,
 )
+from framework.run.adapter import DecodesTokens
 from framework.run.measure import PAIRED_RATIO, Measurement, measure
 from framework.run.task import Task
 
@@ -123,7 +126,8 @@ class Session:
         if measurement.failure is not None:
             return failed_outcome(fixture, measurement.failure, measurement.seconds)
         partners = self._partners(fixture)
-        outcome = judge(fixture, golden, measurement.records, self.descriptions(), partners)
+        aids = self._aids(fixture, measurement)
+        outcome = judge(fixture, golden, measurement.records, self.descriptions(), partners, aids=aids)
         return dataclasses.replace(outcome, seconds=measurement.seconds)
 
     def descriptions(self) -> Mapping[str, SettingDescription]:
@@ -156,6 +160,14 @@ class Session:
             return f"it is for {its_own}; this machine has {here}{asked}"
         needed = (fixture, self.fixtures.get(partner_of(fixture) or ""))
         return next((why for each in needed if each and (why := self.workspace.why_not_fetched(each))), "")
+
+    def _aids(self, fixture: Fixture, measurement: Measurement) -> tuple[Aids, ...]:
+        """Return what helps to explain each run of a fixture."""
+        decode = None
+        if isinstance(self.adapter, DecodesTokens):
+            decode = partial(self.adapter.decode, self.workspace.model_path(fixture))
+        schedules = measurement.schedules or ((),) * len(measurement.records)
+        return tuple(Aids(decode, schedule) for schedule in schedules)
 
     def _partners(self, fixture: Fixture) -> Mapping[str, Mapping[str, Any]]:
         partners: dict[str, Mapping[str, Any]] = {}

@@ -175,7 +175,7 @@ def _result(answer: dict[str, Any]) -> Result:
     if "failure" in answer:
         failure = answer["failure"]
         return Result(None, Failure(FindingClass(failure["class"]), failure["message"]))
-    return Result(answer["record"], None)
+    return Result(answer["record"], None, answer["schedule"])
 
 
 def _failure(kind: FindingClass, message: str) -> dict[str, Any]:

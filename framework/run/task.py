@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from framework.compare.finding import FindingClass
+from framework.explain.schedule import MalformedScheduleError, Schedule, checked_schedule, renamed
+from framework.run.adapter import TracesSchedule
 from framework.run.returned import MalformedRecordError, checked_record
 
 if TYPE_CHECKING:
@@ -46,10 +48,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A record or a failure, never both."""
+    """A record or a failure, never both; beside a record the schedule of its run, where the engine tells it."""
 
     record: dict[str, Any] | None
     failure: Failure | None
+    schedule: Schedule = ()
 
 
 class Runner(Protocol):
@@ -78,15 +81,18 @@ def execute(adapter: Adapter, task: Task) -> Result:
             overrides=task.overrides,
         )
         record = checked_record(returned, task.fixture)
+        schedule = _schedule_of(adapter, task)
     except MemoryError as error:
         return _failed(FindingClass.OUT_OF_MEMORY, error)
     except MalformedRecordError as error:
         return Result(None, Failure(FindingClass.ENGINE_CRASH, f"the adapter's record is malformed: {error}"))
+    except MalformedScheduleError as error:
+        return Result(None, Failure(FindingClass.ENGINE_CRASH, f"the adapter's schedule is malformed: {error}"))
     except Exception as error:  # noqa: BLE001 - an engine may raise anything
         text = str(error).lower()
         is_memory = any(words in text for words in _OUT_OF_MEMORY_WORDS)
         return _failed(FindingClass.OUT_OF_MEMORY if is_memory else FindingClass.ENGINE_CRASH, error)
-    return Result(_out_of_order(record, task.order), None)
+    return Result(_out_of_order(record, task.order), None, schedule)
 
 
 def _failed(kind: FindingClass, error: BaseException) -> Result:
@@ -105,6 +111,17 @@ def _arranged(task: Task) -> Fixture:
     if task.order is not None:
         prompts = tuple(prompts[index] for index in task.order)
     return dataclasses.replace(fixture, workload=dataclasses.replace(fixture.workload, prompts=prompts))
+
+
+def _schedule_of(adapter: Adapter, task: Task) -> Schedule:
+    """Return the schedule of the run that has just ended, its requests named by their places in the manifest."""
+    if not isinstance(adapter, TracesSchedule):
+        return ()
+    count = len(task.fixture.workload.prompts)
+    schedule = checked_schedule(adapter.schedule(), count)
+    if task.order is None:
+        return schedule
+    return renamed(schedule, {str(index): str(task.order[index]) for index in range(count)})
 
 
 def _out_of_order(record: dict[str, Any], order: tuple[int, ...] | None) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _answer(adapter: Adapter, workspace: Workspace, request: dict[str, Any]) -> 
     result = _run(adapter, workspace, request)
     if result.failure is not None:
         return {"failure": {"class": result.failure.kind.value, "message": result.failure.message}}
-    return {"record": result.record}
+    return {"record": result.record, "schedule": result.schedule}
 
 
 def _run(adapter: Adapter, workspace: Workspace, request: dict[str, Any]) -> Result:

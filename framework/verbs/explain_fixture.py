@@ -1,98 +1,61 @@
-"""`golden explain`: what one fixture pins and inherits, where its golden comes from, and its last verdict."""
+"""`golden explain`: what one fixture pins, inherits and judges, where its golden comes from, and its last verdict."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from framework.errors import ExitCode
-from framework.golden.store import Golden
+from framework.errors import ExitCode, GoldenError
+from framework.explain.fixture import explain_fixture
+from framework.explain.fixture_text import fixture_lines
+from framework.golden.store import Golden, golden_path, read_golden
 from framework.report.streams import log, out, print_json
 from framework.run.history import last_verdict
-from framework.run.in_process import InProcessRunner
-from framework.run.session import Session
-from framework.verbs.opened import Opened, open_selection
+from framework.verbs.offline_session import open_offline
 
 if TYPE_CHECKING:
     import argparse
 
+    from framework.judge import Outcome
     from framework.manifest.fixture import Fixture
+    from framework.run.session import Session
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     """Explain the fixtures that the name or glob selects."""
-    opened = open_selection(arguments)
-    session = Session(
-        opened.workspace,
-        opened.adapter,
-        InProcessRunner(opened.adapter),
-        opened.fixtures,
-        arguments.platform,
-    )
-    entries = [_entry(opened, session, fixture) for fixture in opened.selected]
+    opened, session = open_offline(arguments)
+    entries = [_entry(session, fixture) for fixture in opened.selected]
     if arguments.json:
         print_json({"schema": "golden.explain/1", "fixtures": entries})
     else:
         for entry in entries:
-            out(_in_words(entry))
+            out("\n".join(fixture_lines(entry)))
             if entry["golden_unusable"]:
                 log(f"golden: {entry['fixture']} has no golden that can be used here")
     return ExitCode.GOLDEN if any(entry["golden_unusable"] for entry in entries) else ExitCode.GOOD
 
 
-def _entry(opened: Opened, session: Session, fixture: Fixture) -> dict[str, Any]:
+def _entry(session: Session, fixture: Fixture) -> dict[str, Any]:
     prepared = session.prepare(fixture)
-    golden = prepared.document if isinstance(prepared, Golden) else None
-    problems = [] if isinstance(prepared, Golden) else [finding.message for finding in prepared.findings]
-    recorded = golden["settings"] if golden else {}
-    settings = {
-        name: {
-            "value": fixture.engine.get(name, description.default),
-            "source": "pinned" if name in fixture.engine else "default",
-            "golden": recorded.get(name, {}).get("value") if golden else None,
-        }
-        for name, description in session.descriptions().items()
-    }
+    golden = prepared if isinstance(prepared, Golden) else _on_disk(session, fixture)
     return {
-        "fixture": fixture.name,
-        "summary": fixture.summary.strip(),
-        "manifest": str(fixture.path),
-        "settings": settings,
-        "asserted": {name: str(rule) for name, rule in fixture.rules.asserted.items()},
-        "informed": sorted(fixture.rules.informed),
-        "ignored": dict(fixture.rules.ignored),
-        "witnesses": [str(witness) for witness in fixture.witnesses],
-        "relations": [f"{relation.kind} with {relation.other}" for relation in fixture.relations],
+        **explain_fixture(fixture, golden.document if golden else None, session.descriptions()),
         "golden": str(prepared.path) if isinstance(prepared, Golden) else None,
         "golden_unusable": not isinstance(prepared, Golden) and prepared.exit_code is ExitCode.GOLDEN,
-        "golden_problems": problems or ([prepared.reason] if not isinstance(prepared, Golden) else []),
-        "provenance": golden["provenance"] if golden else None,
-        "last_verdict": last_verdict(opened.workspace.state_folder, fixture.name),
+        "golden_problems": [] if isinstance(prepared, Golden) else _problems(prepared),
+        "last_verdict": last_verdict(session.workspace.state_folder, fixture.name),
     }
 
 
-def _in_words(entry: dict[str, Any]) -> str:
-    lines = [f"{entry['fixture']}: {entry['summary']}", f"  manifest {entry['manifest']}", "  settings:"]
-    lines.extend(
-        f"    {name} = {json.dumps(setting['value'])} ({setting['source']}){_was(setting, entry['golden'])}"
-        for name, setting in entry["settings"].items()
-    )
-    lines.append("  asserted:")
-    lines.extend(f"    {name}: {rule}" for name, rule in entry["asserted"].items())
-    lines.extend(f"  ignored: {name} ({reason})" for name, reason in entry["ignored"].items())
-    lines.extend(f"  witness: {witness}" for witness in entry["witnesses"])
-    lines.extend(f"  relation: {relation}" for relation in entry["relations"])
-    lines.append(f"  golden: {entry['golden'] or 'none that can be used'}")
-    lines.extend(f"    {problem}" for problem in entry["golden_problems"])
-    lines.extend(f"    {name}: {json.dumps(value)}" for name, value in sorted((entry["provenance"] or {}).items()))
-    last = entry["last_verdict"]
-    lines.append(f"  last verdict: {last['verdict'] if last else 'none; `golden run` gives one'}")
-    lines.extend(f"    {each['class']} {each['path']}: {each['message']}" for each in (last or {}).get("findings", []))
-    return "\n".join(lines)
+def _problems(outcome: Outcome) -> list[str]:
+    return [finding.message for finding in outcome.findings] or [outcome.reason]
 
 
-def _was(setting: dict[str, Any], golden: str | None) -> str:
-    """Say where an inherited value is not the one the golden was recorded with."""
-    if golden is None or json.dumps(setting["golden"]) == json.dumps(setting["value"]):
-        return ""
-    return f"; the golden was recorded with {json.dumps(setting['golden'])}"
+def _on_disk(session: Session, fixture: Fixture) -> Golden | None:
+    """Return a golden that cannot be used, such as a stale one, if it can be read all the same."""
+    platform = session.platform_of(fixture)
+    if platform is None:
+        return None
+    try:
+        return read_golden(golden_path(session.workspace.goldens_root, fixture.name, platform))
+    except GoldenError:
+        return None

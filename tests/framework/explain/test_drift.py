@@ -30,6 +30,32 @@ def test_what_was_pinned_and_what_is_new_does_not_drift() -> None:
 def test_a_setting_that_is_gone_has_drifted() -> None:
     (finding,) = drift_findings(golden(mode=("legacy", "default")), described())
     assert finding.current == "no longer a setting"
+    assert finding.message == (
+        "`mode` (default legacy) is no longer a setting since this golden was recorded. The engine dropped or renamed"
+        " it; if that is meant, regenerate the golden with that reason"
+    )
+
+
+def test_a_setting_whose_value_was_null_is_missed_too() -> None:
+    (finding,) = drift_findings(golden(limit=(None, "default")), described())
+    assert "`limit` (default null) is no longer a setting" in finding.message
+
+
+def test_a_setting_that_was_renamed_is_named() -> None:
+    recorded = golden(max_tokens=(64, "default"), mode=("async", "default"))
+    (finding,) = drift_findings(recorded, described(mode="async", max_num_tokens=64, other=64))
+    assert "It may be called `max_num_tokens` now." in finding.message
+
+
+def test_a_new_setting_of_another_kind_is_no_guess() -> None:
+    (finding,) = drift_findings(golden(mode=("legacy", "default")), described(zeal=1))
+    assert "may be called" not in finding.message
+
+
+def test_a_setting_that_is_gone_is_said_once_for_all() -> None:
+    entries = [entry("a", ("mode", "legacy", "no longer a setting"))]
+    (drift,) = collect_drift(entries, {"a": []})
+    assert drift.in_words().startswith("`mode` (default legacy) is no longer a setting since the goldens were recorded")
 
 
 def test_numbers_of_two_types_are_two_values() -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from tests.framework.toy_root import ToyRoot, make_toy_root
 
+DEFAULT = 'DEFAULT CHANGED async_sched_mode "async" → "legacy"'
+
 
 def git(root: ToyRoot, *arguments: str) -> str:
     identity = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.invalid", "-c", "commit.gpgsign=false"]
@@ -16,65 +18,126 @@ def git(root: ToyRoot, *arguments: str) -> str:
     return done.stdout
 
 
+def commit(root: ToyRoot, message: str) -> None:
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", message)
+
+
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> ToyRoot:
-    """Two commits: the first goldens, and those after the default changed, with one removed and one added."""
+    """Two commits: in the second a default changed, three goldens were recorded again, one fixture left, one came."""
     root = make_toy_root(tmp_path_factory.mktemp("history") / "root")
-    root.write("default")
-    root.write("other")
+    for name in ("first", "second", "third", "behind", "leaving"):
+        root.write(name)
     root.write("pinned", engine="async_sched_mode: legacy")
     root.regen()
     git(root, "init", "--quiet")
-    git(root, "add", "--all")
-    git(root, "commit", "--quiet", "--message", "first")
+    commit(root, "first")
     root.set_default_mode("legacy")
-    for path in (root.golden_path("other"), root.path / "fixtures" / "other.yaml"):
+    for path in (root.golden_path("leaving"), root.path / "fixtures" / "leaving.yaml"):
         path.unlink()
-    root.write("another", engine="async_sched_mode: legacy")
-    done = root.golden("regen", "default", "another", "--reason", "legacy is the default again", "--yes")
+    root.write("second", prompts="another")
+    widened = root.write("third").read_text().replace("1.0e-5", "1.0e-3")
+    (root.path / "fixtures" / "third.yaml").write_text(widened)
+    root.write("coming", engine="async_sched_mode: legacy")
+    names = ("first", "second", "third", "coming")
+    done = root.golden("regen", *names, "--reason", "legacy is the default again", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    git(root, "add", "--all")
-    git(root, "commit", "--quiet", "--message", "second")
+    commit(root, "second")
     return root
 
 
-def test_a_changed_default_is_said_first_then_every_golden_with_its_reason_and_figures(history: ToyRoot) -> None:
+def test_a_changed_default_and_three_goldens_fit_one_screen_with_what_changed_why_and_what_did_not(
+    history: ToyRoot,
+) -> None:
     done = history.golden("diff", "HEAD~1..HEAD")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "3 goldens differ between HEAD~1 and HEAD, 1 do not."
-    assert lines[1] == 'SETTING async_sched_mode: "async" → "legacy" in 1 of them: default'
-    assert "another/cpu.json: added" in lines
-    assert "other/cpu.json: removed" in lines
-    assert "  reason: legacy is the default again" in lines
-    assert any(line.startswith("  COUNTER counters.async_sched_step_count: ") for line in lines)
-    assert not any("TOKEN" in line for line in lines), "tokens did not change, so no line speaks of them"
-    assert len(lines) <= 24
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 200
+    assert lines[:6] == [
+        "HEAD~1 → HEAD: 5 goldens not the same (3 changed, 1 added, 1 removed), 2 untouched; 4 manifests not the same.",
+        f"{DEFAULT}; inherited, and recorded again, by 3 fixtures (first, second, third)",
+        '  not recorded again, so still "async": 1 fixture (behind)',
+        "  pinned, so not affected: 2 fixtures (coming, pinned)",
+        "JUDGES LESS third.yaml: generated_logprobs: atol 1e-05, rtol 0.0 → atol 0.001, rtol 0.0",
+        "1 manifest removed: leaving.yaml",
+    ]
+    assert lines[6:8] == ["1 manifest added: coming.yaml", "MANIFEST second.yaml: workload changed"]
+    assert lines[-1] == "Not touched: 2 goldens."
+
+
+def test_each_golden_has_its_reason_its_telling_figures_and_what_stayed_the_worst_first(history: ToyRoot) -> None:
+    lines = history.golden("diff", "HEAD~1..HEAD").stdout.splitlines()
+    heads = [line.split(":")[0] for line in lines if "/cpu.json" in line]
+    assert heads == ["leaving/cpu.json", "second/cpu.json", "first/cpu.json", "third/cpu.json", "coming/cpu.json"]
+    of_first = lines[lines.index("first/cpu.json: 2 COUNTER") :]
+    why = of_first[1].partition(": ")
+    assert why[0].startswith("  why (20")
+    assert why[2] == "legacy is the default again"
+    assert of_first[2] == "  figures: async_sched_step_count 6 → 0, step_count 7 → 6"
+    assert of_first[3] == ("  not changed: finish_reason, generated_logprobs (6), generated_text, generated_tokens (6)")
+    of_second = "\n".join(lines[lines.index(next(line for line in lines if line.startswith("second/"))) :])
+    assert "  tokens: 6 of 6 changed, in 1 request, first requests" in of_second
+    assert "  largest log-prob move: 0." in of_second
+    assert "also changed: the manifest" in of_second
 
 
 def test_the_document_holds_every_finding(history: ToyRoot) -> None:
     code, document = history.json("diff", "HEAD~1..HEAD")
     assert code == 0
-    assert (document["schema"], document["unchanged"]) == ("golden.diff/1", 1)
-    whats = {entry["golden"]: entry["what"] for entry in document["goldens"]}
-    assert whats == {"another/cpu.json": "added", "default/cpu.json": "changed", "other/cpu.json": "removed"}
-    (changed,) = [entry for entry in document["goldens"] if entry["what"] == "changed"]
-    assert changed["settings"] == [{"setting": "async_sched_mode", "old": "async", "new": "legacy"}]
-    assert {finding["class"] for finding in changed["findings"]} == {"COUNTER"}
+    assert (document["schema"], document["unchanged"]) == ("golden.diff/1", 2)
+    (default,) = document["defaults"]
+    assert (default["setting"], default["old"], default["new"]) == ("async_sched_mode", "async", "legacy")
+    assert (default["left_behind"], default["pinned_by"]) == (["behind"], ["coming", "pinned"])
+    whats = {entry["golden"].partition("/")[0]: entry["what"] for entry in document["goldens"]}
+    changed = dict.fromkeys(["first", "second", "third"], "changed")
+    assert whats == {**changed, "coming": "added", "leaving": "removed"}
+    (first,) = [entry for entry in document["goldens"] if entry["golden"].startswith("first/")]
+    assert first["settings"] == [
+        {
+            "setting": "async_sched_mode",
+            "old": "async",
+            "old_source": "default",
+            "new": "legacy",
+            "new_source": "default",
+        }
+    ]
+    assert {finding["class"] for finding in first["findings"]} == {"COUNTER"}
+    (third,) = [entry for entry in document["manifests"] if entry["manifest"] == "third.yaml"]
+    assert len(third["widened"]) == 1
 
 
 def test_one_revision_is_compared_with_the_working_tree(history: ToyRoot, tmp_path: Path) -> None:
     root = history.copy(tmp_path / "root")
-    assert root.golden("diff", "HEAD").stdout.startswith(
-        "0 goldens differ between HEAD and the working tree, 3 do not."
-    )
-    path = root.golden_path("default")
+    assert root.golden("diff", "HEAD").stdout.startswith("HEAD → the working tree: 0 goldens not the same")
+    path = root.golden_path("first")
     path.write_bytes(path.read_bytes()[:-20])
-    shown = root.golden("diff", "HEAD").stdout
-    assert "default/cpu.json: unreadable: " in shown
+    assert "first/cpu.json: unreadable now: " in root.golden("diff", "HEAD").stdout
 
 
-@pytest.mark.parametrize("revisions", ["nowhere..HEAD", "HEAD..nowhere", "--all", "HEAD~50"])
+def test_three_dots_compare_with_where_the_branches_parted(history: ToyRoot, tmp_path: Path) -> None:
+    root = history.copy(tmp_path / "root")
+    git(root, "branch", "side", "HEAD~1")
+    _, document = root.json("diff", "side...HEAD")
+    assert len(document["goldens"]) == 5
+    _, document = root.json("diff", "HEAD...side")
+    assert document["goldens"] == []
+
+
+def test_a_revision_from_before_the_first_golden_shows_all_as_added(history: ToyRoot, tmp_path: Path) -> None:
+    root = history.copy(tmp_path / "root")
+    git(root, "checkout", "--quiet", "--orphan", "empty")
+    git(root, "rm", "-r", "--quiet", "--cached", ".")
+    git(root, "commit", "--quiet", "--allow-empty", "--message", "nothing yet")
+    _, document = root.json("diff", "empty")
+    assert {entry["what"] for entry in document["goldens"]} == {"added"}
+    done = root.golden("diff", "empty..empty")
+    assert done.returncode == 2
+    assert "neither empty nor empty holds a golden" in done.stderr
+
+
+@pytest.mark.parametrize("revisions", ["nowhere..HEAD", "HEAD..nowhere", "--all", "HEAD~50", "HEAD....HEAD"])
 def test_a_revision_that_is_none_is_a_usage_error(history: ToyRoot, revisions: str) -> None:
     done = history.golden("diff", "--", revisions)
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""The verbs that run no engine: list, which, lint, check, explain."""
+"""The verbs that run no engine: list, which, lint, check."""
 
 from __future__ import annotations
 
@@ -121,45 +121,3 @@ def test_check_relates_goldens(toy: ToyRoot) -> None:
     code, document = toy.json("check", "legacy")
     assert code == 1
     assert {finding["class"] for finding in document["fixtures"][0]["findings"]} == {"RELATION"}
-
-
-def test_explain_shows_settings_golden_and_last_verdict(toy: ToyRoot) -> None:
-    toy.set_default_mode("legacy")
-    toy.golden("run", "default")
-    done = toy.golden("explain", "default")
-    assert done.returncode == 0
-    assert 'async_sched_mode = "legacy" (default); the golden was recorded with "async"' in done.stdout
-    assert "first recording" in done.stdout
-    assert "last verdict: FAIL" in done.stdout
-    assert "SETTINGS_DRIFT settings.async_sched_mode" in done.stdout
-    _, document = toy.json("explain", "legacy")
-    entry = document["fixtures"][0]
-    assert entry["settings"]["async_sched_mode"] == {"value": "legacy", "source": "pinned", "golden": "legacy"}
-    assert entry["last_verdict"] is None
-    assert entry["relations"] == ["async_equals_legacy with default"]
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [("missing", "there is no golden yet"), ("broken", "golden unreadable"), ("stale", "changed since")],
-)
-def test_explain_says_why_a_golden_cannot_be_used(toy: ToyRoot, damage: str, words: str) -> None:
-    if damage == "missing":
-        toy.golden_path("default").unlink()
-    elif damage == "broken":
-        toy.golden_path("default").write_text("{")
-    else:
-        toy.write("default", prompts="another")
-    done = toy.golden("explain", "default")
-    assert done.returncode == 12
-    assert words in done.stdout
-    assert "default has no golden that can be used" in done.stderr
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"default": ' * 50_000, "[1]", "\0"])
-def test_explain_takes_any_history(toy: ToyRoot, text: str) -> None:
-    (toy.path / ".golden").mkdir(exist_ok=True)
-    (toy.path / ".golden" / "last_verdicts.json").write_text(text)
-    done = toy.golden("explain", "default")
-    assert done.returncode == 0
-    assert "last verdict: none" in done.stdout
