@@ -259,7 +259,7 @@ def mutations_of_a_section(draw: st.DrawFn, record: dict[str, Any]) -> Mutation:
             [
                 Mutation(lambda mutated: mutated["counters"].update({name: other[0]}), other[1], f"counters.{name}"),
                 Mutation(lambda mutated: mutated["counters"].pop(name), "STRUCTURE", f"counters.{name}"),
-                Mutation(lambda mutated: mutated["counters"].update(added=1), "STRUCTURE", "counters.added"),
+                Mutation(lambda mutated: mutated["counters"].update(newcomer=1), "STRUCTURE", "counters.newcomer"),
                 Mutation(lambda mutated: mutated.update(counters=[]), "STRUCTURE", "counters"),
                 Mutation(
                     lambda mutated: mutated["performance"].update(seconds=[3 * x for x in seconds]),
