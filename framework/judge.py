@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from framework.compare.compare import compare_records, in_order
+from framework.compare.detectable import minimum_detectable_effect
 from framework.compare.finding import Comparison, Finding, FindingClass
 from framework.compare.relations import check_relation
 from framework.compare.rule import Rule, RuleKind
@@ -48,7 +49,8 @@ class Verdict(StrEnum):
 class Outcome:
     """The verdict on one fixture with its findings and how many values stand behind it.
 
-    `reason` says why a fixture was skipped, or which figures were not judged here.
+    `reason` says why a fixture was skipped, or which figures were not judged here. `detectable` holds the smallest
+    relative change that could have been noticed, by the name of each performance figure that was judged by samples.
     """
 
     fixture: str
@@ -60,10 +62,11 @@ class Outcome:
     ignored: int = 0
     seconds: float = 0.0
     reason: str = ""
+    detectable: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as an entry of the `golden.run/1` document."""
-        entry = {
+        entry: dict[str, Any] = {
             "fixture": self.fixture,
             "verdict": self.verdict.value,
             "compared": self.compared,
@@ -72,6 +75,8 @@ class Outcome:
             "seconds": round(self.seconds, 3),
             "findings": [finding.as_json() for finding in self.findings],
         }
+        if self.detectable:
+            entry["minimum_detectable_effect"] = {name: round(size, 4) for name, size in self.detectable.items()}
         return entry | {"reason": self.reason} if self.reason else entry
 
 
@@ -102,7 +107,8 @@ def judge(
     )
     if not rules.asserted and not findings:
         return skipped_outcome(fixture, f"no assert rule could be judged; {reason}")
-    return _judged(fixture.name, findings, comparison, reason)
+    outcome = _judged(fixture.name, findings, comparison, reason)
+    return dataclasses.replace(outcome, detectable=_detectable(rules, golden.document, record))
 
 
 def judge_files(golden: Mapping[str, Any], current: Mapping[str, Any], rules: Rules) -> Outcome:
@@ -110,7 +116,8 @@ def judge_files(golden: Mapping[str, Any], current: Mapping[str, Any], rules: Ru
     comparison = compare_records(golden, current, rules)
     findings = explain_tokens(comparison.findings, golden, current)
     name = golden.get("fixture")
-    return _judged(name if isinstance(name, str) else "", findings, comparison, "")
+    outcome = _judged(name if isinstance(name, str) else "", findings, comparison, "")
+    return dataclasses.replace(outcome, detectable=_detectable(rules, golden, current))
 
 
 def judge_golden_alone(
@@ -126,6 +133,19 @@ def judge_golden_alone(
         *_relation_findings(fixture, golden.document, partners),
     )
     return _judged(fixture.name, findings, Comparison(findings, compared=0, informed=0, ignored=0), "")
+
+
+def _detectable(rules: Rules, golden: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the smallest change that each figure under a ratio rule could show, for those that come as samples."""
+    sides = [side.get("performance") for side in (golden, record)]
+    figures, others = (side if isinstance(side, dict) else {} for side in sides)
+    effects = {}
+    for name in sorted(figures.keys() & others.keys()):
+        rule = rules.for_entry("performance", name).rule
+        effect = minimum_detectable_effect(figures[name], others[name])
+        if effect is not None and rule is not None and rule.kind is RuleKind.RATIO:
+            effects[name] = effect
+    return effects
 
 
 def _judged(name: str, findings: tuple[Finding, ...], comparison: Comparison, reason: str) -> Outcome:

@@ -13,7 +13,9 @@ from framework.compare.fields import SECTION_TYPES
 from framework.compare.finding import Comparison, Finding, FindingClass
 from framework.compare.judge_value import judge_presence, judge_value
 from framework.compare.paths import extend
+from framework.compare.performance import difference_of_work
 from framework.compare.requests import compare_requests
+from framework.compare.rule import RuleKind
 from framework.compare.rules import Rules
 from framework.compare.show import as_finding_value, shown, type_name
 from framework.compare.tally import Tally
@@ -21,6 +23,7 @@ from framework.compare.tally import Tally
 RECORD_SCHEMA: Final = "golden.record/1"
 GOLDEN_SCHEMA: Final = "golden.golden/1"
 
+PERFORMANCE: Final = "performance"
 _HEADER: Final = ("schema", "fixture", "requests", *SECTION_TYPES)
 _STAGES: Final = (
     (FindingClass.STALE, FindingClass.SEAL, FindingClass.STALE_REGEN),
@@ -51,6 +54,7 @@ def compare_records(golden: Any, current: Any, rules: Rules) -> Comparison:
         compare_requests(golden.get("requests"), current.get("requests"), tally)
         for section in SECTION_TYPES:
             _compare_section(section, golden, current, tally)
+        _compare_work(golden, current, tally)
         tally.close()
     else:
         names = f"golden is {type_name(golden)}, current {type_name(current)}"
@@ -81,6 +85,18 @@ def _compare_header(golden: dict[str, Any], current: dict[str, Any], tally: Tall
             for name in side:
                 if name not in _HEADER:
                     tally.is_judged(tally.rules.for_top_level(name), name, name, side[name])
+
+
+def _compare_work(golden: dict[str, Any], current: dict[str, Any], tally: Tally) -> None:
+    """Figures of different work say nothing about each other. Where a finding shows the difference, that is enough."""
+    judged = [name for name in tally.rules.asserts_in(PERFORMANCE) if tally.rules.asserted[name].kind is RuleKind.RATIO]
+    if not judged or any(finding.path.startswith("requests") for finding in tally.findings):
+        return
+    difference = difference_of_work(golden, current)
+    if difference is not None:
+        message = f"figures of different work cannot be compared: {difference}"
+        rule = f"{judged[0]}: {tally.rules.asserted[judged[0]]}"
+        tally.add(Finding(FindingClass.PERFORMANCE, PERFORMANCE, rule, message))
 
 
 def _compare_section(section: str, golden: dict[str, Any], current: dict[str, Any], tally: Tally) -> None:

@@ -37,6 +37,42 @@ def failing_ratio(golden: Any, current: Any, rule: Rule) -> tuple[Place, ...]:
     return (Place((), golden, current, Problem(FindingClass.PERFORMANCE, reason, error=excess, allowed=0.0)),)
 
 
+def difference_of_work(golden: dict[str, Any], current: dict[str, Any]) -> str | None:
+    """Return in words where two records did not do the same work, so that their figures cannot be compared, or None.
+
+    Work is what was asked for and how much came of it: the prompt's tokens and the number of those generated, for each
+    request. It is the fingerprint of a workload that every record carries.
+    """
+    sides = [_work(side.get("requests")) for side in (golden, current)]
+    for request_id in (*sides[0], *(name for name in sides[1] if name not in sides[0])):
+        then, now = (side.get(request_id) for side in sides)
+        if then is None or now is None:
+            return f"request {request_id} is on one side only"
+        if then[0] != now[0]:
+            return f"request {request_id} has another prompt"
+        if None not in (then[1], now[1]) and then[1] != now[1]:
+            return f"request {request_id} generated {now[1]} tokens, {then[1]} in the golden"
+    return None
+
+
+def _work(requests: Any) -> dict[str, tuple[Any, int | None]]:
+    if type(requests) is not dict:
+        return {}
+    work = {}
+    for request_id, request in requests.items():
+        fields = request if type(request) is dict else {}
+        work[request_id] = (fields.get("prompt_tokens"), _count_of_generated(fields))
+    return work
+
+
+def _count_of_generated(request: dict[str, Any]) -> int | None:
+    """Return how many tokens a request generated; a golden that does not assert them still has a margin for each."""
+    for name in ("generated_tokens", "margins"):
+        if type(request.get(name)) is list:
+            return len(request[name])
+    return None
+
+
 def _unusable(side: str, value: Any) -> Place | None:
     samples = value if type(value) is list else [value]
     for index, sample in enumerate(samples):

@@ -25,6 +25,9 @@ class RuleKind(StrEnum):
 WORDS: Final = (RuleKind.EXACT, RuleKind.SET, RuleKind.SEQUENCE)
 """The kinds that are written as one bare word."""
 
+WIDEST_BAND: Final = 25.0
+"""The largest quotient of a ratio's bounds: from a fifth to five times is no judgement any more."""
+
 _OPTIONS: Final = ("allow_empty", "allow_minus_infinity")
 
 
@@ -126,6 +129,11 @@ def _ratio(value: Any) -> tuple[float, float]:
         )
     if low == high:
         raise MalformedRuleError("ratio [1, 1] permits no noise at all. Write LOW < HIGH.")
+    if high / low > WIDEST_BAND:
+        raise MalformedRuleError(
+            f"ratio [{low!r}, {high!r}] spans a factor of {high / low:.3g}, so no plausible change could fail it."
+            f" Write bounds at most a factor of {WIDEST_BAND:g} apart."
+        )
     return low, high
 
 

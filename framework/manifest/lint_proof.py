@@ -41,6 +41,31 @@ def _unpaired_ratio(linted: Linted) -> Iterator[LintProblem]:
             yield linted.problem(fixture, f"assert.{PAIRED_RATIO}", message, "Write exactly one under relations")
 
 
+def _different_work(linted: Linted) -> Iterator[LintProblem]:
+    """Two throughputs mean something beside each other only if both sides have the same work to do."""
+    by_name = {fixture.name: fixture for fixture in linted.fixtures}
+    for fixture in linted.fixtures:
+        if PAIRED_RATIO not in fixture.rules.asserted:
+            continue
+        for index, relation in enumerate(fixture.relations):
+            other = by_name.get(relation.other)
+            if relation.kind != PAIRING_RELATION or other is None:
+                continue
+            differs = [name for name, mine, theirs in _work_of(fixture, other) if mine != theirs]
+            if differs:
+                message = f"the ratio is timed against {other.name}, which has other work: {', '.join(differs)}"
+                yield linted.problem(fixture, f"relations[{index}]", message, "Give both sides the same")
+
+
+def _work_of(fixture: Fixture, other: Fixture) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what makes the work of two sides, by name, but for how often each is repeated and its scheduling mode."""
+    yield "model", fixture.model, other.model
+    for name in ("prompts", "sampling", "requests_per_step"):
+        yield f"workload.{name}", getattr(fixture.workload, name), getattr(other.workload, name)
+    for name in sorted({*fixture.engine, *other.engine} - {SCHEDULING_SETTING}):
+        yield f"engine.{name}", fixture.engine.get(name), other.engine.get(name)
+
+
 def _relations(linted: Linted) -> Iterator[LintProblem]:
     by_name = {fixture.name: fixture for fixture in linted.fixtures}
     hints: dict[str, str] = {}
@@ -100,6 +125,7 @@ def _misspelt_fields(linted: Linted) -> Iterator[LintProblem]:
 RULES: Final[tuple[LintRule, ...]] = (
     _unpinned_performance,
     _unpaired_ratio,
+    _different_work,
     _relations,
     _loose_tolerances,
     _misspelt_fields,

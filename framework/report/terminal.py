@@ -14,7 +14,7 @@ from rich.text import Text
 from framework.errors import ExitCode
 from framework.judge import Verdict
 from framework.report.streams import out
-from framework.report.text import outcome_lines, severity
+from framework.report.text import detectable_lines, outcome_lines, severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,7 +80,7 @@ def _table(report: Report, fixtures: Mapping[str, Fixture]) -> Table:
             Text(outcome.verdict.value, style=_COLOURS.get(outcome.verdict, _FAILED_COLOUR)),
             str(outcome.compared),
             f"{outcome.seconds:.1f}",
-            Text(f"{proves} [{outcome.reason}]" if outcome.reason else proves),
+            Text(" ".join([proves, *(f"[{note}]" for note in (outcome.reason, *detectable_lines(outcome)) if note)])),
         )
     return table
 

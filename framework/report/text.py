@@ -35,6 +35,7 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     lines = [f"{outcome.verdict} {outcome.fixture}: {counts}"]
     if outcome.reason:
         lines.append(f"  {outcome.reason}")
+    lines.extend(f"  {line}" for line in detectable_lines(outcome))
     shown = _first_and_worst(outcome.findings)
     for finding in shown:
         lines.extend(finding_lines(finding))
@@ -43,6 +44,11 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     if outcome.findings and (step := _NEXT_STEP.get(outcome.findings[0].kind)) is not None:
         lines.append(f"  next: {step}")
     return lines
+
+
+def detectable_lines(outcome: Outcome) -> list[str]:
+    """Return a line for each figure that was judged by samples: the smallest change they could have shown."""
+    return [f"{name}: a change below {size:.0%} would not be noticed here" for name, size in outcome.detectable.items()]
 
 
 def finding_lines(finding: Finding) -> list[str]:

@@ -2,7 +2,11 @@
 
 A shared machine's clock is worth nothing by itself; the ratio of two runs side by side is. So a fixture that asserts
 `performance.paired_throughput_ratio` is run in turn with the fixture it is related to, the first pair warms up and is
-not counted, and every further pair gives one ratio.
+not counted, and every further pair gives one ratio. Every other pair begins with the other side, so that a machine
+which steadily slows down or speeds up favours neither.
+
+On a noisy machine five pairs say little. More are taken until the median is known well enough, which is decided by
+how far the ratios spread and never by what they are.
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from framework.compare.detectable import relative_error_of_median
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +28,12 @@ if TYPE_CHECKING:
 PAIRED_RATIO = "paired_throughput_ratio"
 THROUGHPUT = "tokens_per_second"
 MINIMUM_PAIRS = 5
+MAXIMUM_PAIRS = 15
+KNOWN_WELL_ENOUGH = 0.05
+"""The standard error of the median of the ratios, relative to it, at which no more pairs are taken."""
+
+_SHARE_OF_TIME_LIMIT = 0.5
+"""More pairs than the fewest are taken in the first half of a fixture's time limit only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,34 +58,68 @@ class Measurement:
 def measure(runner: Runner, task: Task, partner: Task | None) -> Measurement:
     """Run a task `workload.repeats` times, after one more that warms up if there are several.
 
-    With a partner the two alternate, for at least `MINIMUM_PAIRS` counted pairs. The fixture's time limit holds for
-    all runs together.
+    With a partner the two alternate, for at least `MINIMUM_PAIRS` counted pairs and at most `MAXIMUM_PAIRS`. The
+    fixture's time limit holds for all runs together.
     """
-    repeats = task.fixture.workload.repeats
-    rounds = max(repeats, MINIMUM_PAIRS) + 1 if partner else repeats + (repeats > 1)
-    started = time.monotonic()
-    deadline = started + task.fixture.time_limit_s
-    records: list[dict[str, Any]] = []
-    schedules: list[Schedule] = []
-    ratios: list[float] = []
-    for _ in range(rounds):
-        throughputs = []
-        for each in (task,) if partner is None else (task, partner):
-            result = runner.run(each, time_limit_s=max(deadline - time.monotonic(), 0.0))
+    rounds = _Rounds(runner, task, partner, time.monotonic())
+    while rounds.more_are_needed():
+        if (failure := rounds.run_one()) is not None:
+            return Measurement((), failure, rounds.seconds())
+    return rounds.measured()
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """The rounds of one measurement so far: each runs the task once, and its partner once if there is one."""
+
+    runner: Runner
+    task: Task
+    partner: Task | None
+    started: float
+    records: list[dict[str, Any]] = field(default_factory=list)
+    schedules: list[Schedule] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def more_are_needed(self) -> bool:
+        done, repeats = len(self.records), self.task.fixture.workload.repeats
+        if self.partner is None:
+            return done < repeats + (repeats > 1)
+        if done < max(repeats, MINIMUM_PAIRS) + 1:
+            return True
+        is_late = self.seconds() > _SHARE_OF_TIME_LIMIT * self.task.fixture.time_limit_s
+        counted = self.ratios[1:]
+        if is_late or len(counted) >= MAXIMUM_PAIRS or not all(0.0 < ratio < math.inf for ratio in counted):
+            return False
+        return relative_error_of_median(counted) > KNOWN_WELL_ENOUGH
+
+    def run_one(self) -> Failure | None:
+        """Run a round; every other one begins with the partner."""
+        sides = [self.task] if self.partner is None else [self.task, self.partner]
+        throughputs: dict[bool, Any] = {}
+        for side in sides if len(self.records) % 2 == 0 else sides[::-1]:
+            left = max(self.task.fixture.time_limit_s - self.seconds(), 0.0)
+            result = self.runner.run(side, time_limit_s=left)
             if result.record is None:
-                return Measurement((), result.failure, time.monotonic() - started)
-            throughputs.append(result.record.get("performance", {}).get(THROUGHPUT))
-            if each is task:
-                records.append(result.record)
-                schedules.append(result.schedule)
-        if partner is not None:
-            ratios.append(_ratio(*throughputs))
-    counted = records[1:] if rounds > 1 else records
-    performance = _medians([record.get("performance", {}) for record in counted])
-    if partner is not None:
-        performance[PAIRED_RATIO] = ratios[1:]
-    first = records[0] | {"performance": performance}
-    return Measurement((first, *records[1:]), None, time.monotonic() - started, tuple(schedules))
+                return result.failure
+            throughputs[side is self.task] = result.record.get("performance", {}).get(THROUGHPUT)
+            if side is self.task:
+                record, schedule = result.record, result.schedule
+        self.records.append(record)
+        self.schedules.append(schedule)
+        if self.partner is not None:
+            self.ratios.append(_ratio(throughputs[True], throughputs[False]))
+        return None
+
+    def measured(self) -> Measurement:
+        counted = self.records[1:] if len(self.records) > 1 else self.records
+        performance = _medians([record.get("performance", {}) for record in counted])
+        if self.partner is not None:
+            performance[PAIRED_RATIO] = self.ratios[1:]
+        first = self.records[0] | {"performance": performance}
+        return Measurement((first, *self.records[1:]), None, self.seconds(), tuple(self.schedules))
 
 
 def _ratio(this: Any, other: Any) -> float:

@@ -96,3 +96,22 @@ def test_a_finding_shows_the_sample_that_is_broken_and_how_far_a_ratio_is_out() 
     assert finding(4.0, 1.0).error == 0.25
     assert finding(4.0, 10.0).error == 0.5
     assert "0.25 times golden" in finding(4.0, 1.0).message
+
+
+def test_figures_of_different_work_are_not_compared() -> None:
+    informed = rules(
+        {"performance": {"speed": {"ratio": [0.5, 2.0]}}}, inform=["generated_tokens", "generated_logprobs"]
+    )
+    del informed["assert"]["generated_tokens"], informed["assert"]["generated_logprobs"]
+    golden = record(performance={"speed": 1.0})
+    less = record({"generated_tokens": [1], "generated_logprobs": [-0.1]}, performance={"speed": 1.0})
+    assert found(golden, golden, informed) == []
+    (finding,) = compared(golden, less, informed).findings
+    assert (finding.kind, finding.path) == ("PERFORMANCE", "performance")
+    assert "request 0 generated 1 tokens, 3 in the golden" in finding.message
+
+
+def test_a_difference_of_work_that_a_finding_shows_is_not_said_twice() -> None:
+    golden = record(performance={"speed": 1.0})
+    less = record({"generated_tokens": [1, 2]}, performance={"speed": 1.0})
+    assert found(golden, less, WRITTEN) == [("LENGTH", 'requests["0"].generated_tokens')]

@@ -76,6 +76,8 @@ def test_a_performance_ratio_is_read() -> None:
         (asserted(performance={"a": {"ratio": [1.1, 2]}}), "0 < LOW <= 1 <= HIGH"),
         (asserted(performance={"a": {"ratio": [0.5, 0.9]}}), "0 < LOW <= 1 <= HIGH"),
         (asserted(performance={"a": {"ratio": [1, 1]}}), "LOW < HIGH"),
+        (asserted(performance={"a": {"ratio": [0.1, 10]}}), "no plausible change could fail it"),
+        (asserted(performance={"a": {"ratio": [1.0e-300, 1.0e300]}}), "no plausible change could fail it"),
         (asserted(performance={"a": {"ratio": [0.5, INFINITY]}}), "could not fail"),
         (asserted(performance={"a": {"ratio": [0.5]}}), "[LOW, HIGH]"),
         (asserted(performance={"a": {"ratio": [0.5, 2], "allow_empty": True}}), "takes no allow_empty"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -357,3 +358,27 @@ def test_a_problem_is_one_line_for_people(tmp_path: Path) -> None:
     root = make_root(tmp_path)
     write(root, "a", engine="{max_tokens: 0}")
     assert str(only(root)) == "fixtures/a.yaml:5: engine.max_tokens: is 0. It must be at least 1."
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("engine.max_tokens", "async_sched_mode: legacy", "async_sched_mode: legacy, max_tokens: 8"),
+        ("workload.prompts", "workload:", "workload:\n  # another one"),
+    ],
+)
+def test_a_ratio_against_other_work_is_refused(tmp_path: Path, name: str, old: str, new: str) -> None:
+    root = make_root(tmp_path)
+    other = write(root, "legacy", engine="{async_sched_mode: legacy}")
+    relations = "relations: [{kind: async_equals_legacy, with: legacy}]\n"
+    path = write(root, "a", engine="{async_sched_mode: async}", more=relations)
+    rule = "  performance: {paired_throughput_ratio: {ratio: [0.5, 2]}}\n"
+    path.write_text(path.read_text().replace("assert:\n", f"assert:\n{rule}"))
+    assert problems(root) == []
+    text = other.read_text().replace(old, new)
+    if name == "workload.prompts":
+        text = re.sub(r"prompts: .*", "prompts: [something else]", text)
+    other.write_text(text)
+    problem = only(root)
+    assert problem.path == "relations[0]"
+    assert name in problem.message
