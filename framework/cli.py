@@ -128,6 +128,8 @@ def _parser() -> argparse.ArgumentParser:
 
     _verb(verbs, "lint", "lint_manifests", "check every manifest before anything runs")
 
+    _verb(verbs, "quarantine", "list_quarantine", "list the fixtures in quarantine, who repairs them, and until when")
+
     regen = _verb(verbs, "regen", "regenerate_goldens", "prove that a fixture is deterministic, then record its golden")
     _selection(regen)
     regen.add_argument("--reason", required=True, help="why the goldens change; stored in them")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from framework.errors import GoldenError
     from framework.golden.store import Golden
     from framework.manifest.fixture import Fixture
+    from framework.quarantine.entry import Note
     from framework.run.adapter import SettingDescription
     from framework.run.task import Failure
 
@@ -42,13 +43,16 @@ class Verdict(StrEnum):
     ERROR = "ERROR"
     MISSING = "MISSING"
     STALE = "STALE"
+    FLAKY = "FLAKY"
+    QUARANTINED = "QUARANTINED"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The verdict on one fixture with its findings and how many values stand behind it.
 
-    `reason` says why a fixture was skipped, or which figures were not judged here.
+    `reason` says why a fixture was skipped, or which figures were not judged here. `quarantine` is what its entry in
+    `quarantine.yaml` makes of it, where it has one.
     """
 
     fixture: str
@@ -60,10 +64,11 @@ class Outcome:
     ignored: int = 0
     seconds: float = 0.0
     reason: str = ""
+    quarantine: Note | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as an entry of the `golden.run/1` document."""
-        entry = {
+        entry: dict[str, Any] = {
             "fixture": self.fixture,
             "verdict": self.verdict.value,
             "compared": self.compared,
@@ -72,7 +77,11 @@ class Outcome:
             "seconds": round(self.seconds, 3),
             "findings": [finding.as_json() for finding in self.findings],
         }
-        return entry | {"reason": self.reason} if self.reason else entry
+        if self.reason:
+            entry["reason"] = self.reason
+        if self.quarantine is not None:
+            entry["quarantine"] = self.quarantine.as_json()
+        return entry
 
 
 def judge(

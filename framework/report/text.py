@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 from framework.compare.finding import FindingClass
 from framework.explain.drift import settings_that_differ
 from framework.judge import Verdict
+from framework.quarantine.load import QUARANTINE_FILE
+from framework.quarantine.passes import ENOUGH_PASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from framework.compare.finding import Finding
     from framework.judge import Outcome
+    from framework.quarantine.entry import Note
 
 SHOWN_FINDINGS = 8
 _VALUE_WIDTH = 60
@@ -35,6 +38,8 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     lines = [f"{outcome.verdict} {outcome.fixture}: {counts}"]
     if outcome.reason:
         lines.append(f"  {outcome.reason}")
+    if outcome.quarantine:
+        lines.append(f"  {quarantine_words(outcome.quarantine)}")
     shown = _first_and_worst(outcome.findings)
     for finding in shown:
         lines.extend(finding_lines(finding))
@@ -64,8 +69,25 @@ def settings_lines(golden: Mapping[str, Any], current: Mapping[str, Any]) -> lis
 
 def severity(outcome: Outcome) -> int:
     """Return a rank for sorting, the worst first."""
-    order = (Verdict.ERROR, Verdict.STALE, Verdict.MISSING, Verdict.FAIL, Verdict.SKIP, Verdict.PASS)
+    order = (
+        Verdict.ERROR,
+        Verdict.STALE,
+        Verdict.MISSING,
+        Verdict.FAIL,
+        Verdict.FLAKY,
+        Verdict.QUARANTINED,
+        Verdict.SKIP,
+        Verdict.PASS,
+    )
     return order.index(outcome.verdict)
+
+
+def quarantine_words(note: Note) -> str:
+    """Return what there is to say of a fixture's entry in the quarantine, and that it is needed no more where it is."""
+    passes = note.consecutive_passes or 0
+    if passes >= ENOUGH_PASSES:
+        return f"{note.in_words()}; {passes} passes in a row: REMOVE ME from {QUARANTINE_FILE}"
+    return f"{note.in_words()}; {passes} of {ENOUGH_PASSES} passes in a row" if passes else note.in_words()
 
 
 def _first_and_worst(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

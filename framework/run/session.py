@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from framework.clock import today
 from framework.errors import ExitCode, GoldenError, MissingGoldenError, worst_exit_code
 from framework.explain.divergence import Aids
 from framework.explain.drift import Drift, collect_drift
@@ -26,12 +27,15 @@ from framework.judge import (
     staleness,
     unreadable_outcome,
 )
+from framework.quarantine.entry import NO_QUARANTINE, Quarantine
+from framework.quarantine.excuse import under_quarantine
 from framework.run.adapter import DecodesTokens
 from framework.run.measure import PAIRED_RATIO, Measurement, measure
 from framework.run.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import date
     from pathlib import Path
 
     from framework.manifest.fixture import Fixture
@@ -61,7 +65,8 @@ class Session:
     """Runs and judges fixtures with one engine on one machine.
 
     `fixtures` holds every fixture of the workspace by name, since a partner need not be selected. `platform` is the one
-    asked for, or None for the best one each fixture has here.
+    asked for, or None for the best one each fixture has here. `quarantine` excuses what it declares, on the day
+    `today`.
     """
 
     workspace: Workspace
@@ -69,6 +74,8 @@ class Session:
     runner: Runner
     fixtures: Mapping[str, Fixture]
     platform: str | None = None
+    quarantine: Quarantine = NO_QUARANTINE
+    today: date = field(default_factory=today)
     _records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _hashes: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     _descriptions: Mapping[str, SettingDescription] | None = None
@@ -80,8 +87,9 @@ class Session:
         to_run = {fixture.name for fixture in selected}
 
         def settle(outcome: Outcome) -> None:
-            outcomes[outcome.fixture] = outcome
-            announce(outcome)
+            excused = self.under_quarantine(outcome)
+            outcomes[outcome.fixture] = excused
+            announce(excused)
 
         for fixture in selected:
             prepared = self.prepare(fixture)
@@ -100,7 +108,14 @@ class Session:
     def run_one(self, fixture: Fixture) -> Outcome:
         """Run one fixture and judge it at once, related to records of this session or else to goldens."""
         prepared = self.prepare(fixture)
-        return prepared if isinstance(prepared, Outcome) else self.judge(fixture, prepared, self.measure(fixture))
+        if isinstance(prepared, Outcome):
+            return self.under_quarantine(prepared)
+        return self.under_quarantine(self.judge(fixture, prepared, self.measure(fixture)))
+
+    def under_quarantine(self, outcome: Outcome) -> Outcome:
+        """Return an outcome as the fixture's entry in the quarantine leaves it, if it has one."""
+        platform = self.platform_of(self.fixtures[outcome.fixture])
+        return under_quarantine(outcome, self.quarantine, platform, self.today)
 
     def prepare(self, fixture: Fixture) -> Golden | Outcome:
         """Return the golden to judge a fixture with, or the outcome where there is nothing to judge."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from framework.errors import UsageError
 from framework.golden.store import why_not_writable, write_atomically
+from framework.quarantine.passes import count_passes
 from framework.report.json_report import RUN_SCHEMA, report_document
 from framework.report.junit import junit_xml
 from framework.report.streams import log, print_json
@@ -15,6 +17,7 @@ from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.lint_manifests import refuse_broken_manifests
 from framework.verbs.opened import open_selection
+from framework.verbs.quarantined import quarantine_in_force
 
 if TYPE_CHECKING:
     import argparse
@@ -31,9 +34,10 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         raise UsageError(f"--junit {arguments.junit}: it cannot be written: {why}; choose another file")
     opened = open_selection(arguments)
     refuse_broken_manifests(opened)
+    quarantine = quarantine_in_force(opened.workspace, opened.fixtures.values())
     runner = SubprocessRunner(opened.workspace)
     runner.start()
-    session = Session(opened.workspace, opened.adapter, runner, opened.fixtures, arguments.platform)
+    session = Session(opened.workspace, opened.adapter, runner, opened.fixtures, arguments.platform, quarantine)
 
     def announce(outcome: Outcome) -> None:
         if not arguments.json:
@@ -43,7 +47,9 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         report = session.run(opened.selected, announce)
     finally:
         runner.close()
-    remember(opened.workspace.state_folder, report.outcomes)
+    state_folder = opened.workspace.state_folder
+    report = dataclasses.replace(report, outcomes=count_passes(state_folder, report.outcomes))
+    remember(state_folder, report.outcomes)
     if arguments.junit is not None:
         _write_junit(arguments.junit, report)
     if arguments.json:

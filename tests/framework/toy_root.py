@@ -61,7 +61,11 @@ class ToyRoot:
         return path
 
     def set_default_mode(self, mode: str) -> None:
-        (self.path / "toy_default_mode").write_text(mode)
+        self.set_default("mode", mode)
+
+    def set_default(self, name: str, value: str) -> None:
+        """Change what the toy does where no manifest pins it: its `mode`, or its `fault`."""
+        (self.path / f"toy_default_{name}").write_text(value)
 
     def copy(self, path: Path) -> ToyRoot:
         shutil.copytree(self.path, path)
