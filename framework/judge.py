@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from framework.manifest.fixture import Fixture
     from framework.quarantine.entry import Note
     from framework.run.adapter import SettingDescription
+    from framework.run.rerun import Reruns
+    from framework.run.retry import Attempt
     from framework.run.task import Failure
 
 
@@ -52,7 +54,8 @@ class Outcome:
     """The verdict on one fixture with its findings and how many values stand behind it.
 
     `reason` says why a fixture was skipped, or which figures were not judged here. `quarantine` is what its entry in
-    `quarantine.yaml` makes of it, where it has one.
+    `quarantine.yaml` makes of it, where it has one. `attempts` are the tries that gave no record before the one that is
+    judged, `reruns` what was learnt by running a mismatch again.
     """
 
     fixture: str
@@ -65,6 +68,8 @@ class Outcome:
     seconds: float = 0.0
     reason: str = ""
     quarantine: Note | None = None
+    attempts: tuple[Attempt, ...] = ()
+    reruns: Reruns | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as an entry of the `golden.run/1` document."""
@@ -81,6 +86,10 @@ class Outcome:
             entry["reason"] = self.reason
         if self.quarantine is not None:
             entry["quarantine"] = self.quarantine.as_json()
+        if self.attempts:
+            entry["attempts"] = [attempt.as_json() for attempt in self.attempts]
+        if self.reruns is not None:
+            entry["reruns"] = self.reruns.as_json()
         return entry
 
 

@@ -14,13 +14,14 @@ from rich.text import Text
 from framework.errors import ExitCode
 from framework.judge import Verdict
 from framework.report.streams import out
-from framework.report.text import outcome_lines, quarantine_words, severity
+from framework.report.text import attempt_words, outcome_lines, quarantine_words, severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from framework.judge import Outcome
     from framework.manifest.fixture import Fixture
+    from framework.run.retry import Attempt
     from framework.run.session import Report
 
 SHOWN_FAILURES = 20
@@ -45,6 +46,11 @@ def show(draw: Callable[[Console], None]) -> None:
 def progress_line(outcome: Outcome) -> str:
     """Return the line that says that one fixture is done."""
     return f"{outcome.verdict:<11} {outcome.fixture}  {outcome.compared} compared  {outcome.seconds:.1f} s"
+
+
+def retry_line(fixture_name: str, attempt: Attempt, number: int) -> str:
+    """Return the line that says that a fixture gave no record and is tried again."""
+    return f"RETRY       {fixture_name}  attempt {number} gave no record: {attempt.in_words()}"
 
 
 def print_report(report: Report, fixtures: Mapping[str, Fixture]) -> None:
@@ -86,9 +92,8 @@ def _table(report: Report, fixtures: Mapping[str, Fixture]) -> Table:
 
 
 def _notes(outcome: Outcome) -> list[str]:
-    return [
-        note for note in (outcome.reason, quarantine_words(outcome.quarantine) if outcome.quarantine else "") if note
-    ]
+    quarantine = [quarantine_words(outcome.quarantine)] if outcome.quarantine else []
+    return [*filter(None, [outcome.reason]), *quarantine, *attempt_words(outcome)]
 
 
 def _summary(report: Report) -> str:

@@ -40,6 +40,10 @@ def outcome_lines(outcome: Outcome) -> list[str]:
         lines.append(f"  {outcome.reason}")
     if outcome.quarantine:
         lines.append(f"  {quarantine_words(outcome.quarantine)}")
+    lines.extend(_cut(f"  {words}") for words in attempt_words(outcome))
+    if outcome.reruns:
+        lines.append(_cut(f"  {outcome.reruns.message}"))
+        lines.extend(f"    kept: {path}" for path in outcome.reruns.records)
     shown = _first_and_worst(outcome.findings)
     for finding in shown:
         lines.extend(finding_lines(finding))
@@ -88,6 +92,11 @@ def quarantine_words(note: Note) -> str:
     if passes >= ENOUGH_PASSES:
         return f"{note.in_words()}; {passes} passes in a row: REMOVE ME from {QUARANTINE_FILE}"
     return f"{note.in_words()}; {passes} of {ENOUGH_PASSES} passes in a row" if passes else note.in_words()
+
+
+def attempt_words(outcome: Outcome) -> list[str]:
+    """Return a line for each try that gave no record before the one that was judged."""
+    return [f"retried, attempt {number}: {each.in_words()}" for number, each in enumerate(outcome.attempts, start=1)]
 
 
 def _first_and_worst(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -31,6 +31,7 @@ from framework.quarantine.entry import NO_QUARANTINE, Quarantine
 from framework.quarantine.excuse import under_quarantine
 from framework.run.adapter import DecodesTokens
 from framework.run.measure import PAIRED_RATIO, Measurement, measure
+from framework.run.retry import NO_RETRIES, Retries
 from framework.run.task import Task
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Session:
 
     `fixtures` holds every fixture of the workspace by name, since a partner need not be selected. `platform` is the one
     asked for, or None for the best one each fixture has here. `quarantine` excuses what it declares, on the day
-    `today`.
+    `today`. `retries` says how often an engine that gave no record may be tried again.
     """
 
     workspace: Workspace
@@ -76,6 +77,7 @@ class Session:
     platform: str | None = None
     quarantine: Quarantine = NO_QUARANTINE
     today: date = field(default_factory=today)
+    retries: Retries = NO_RETRIES
     _records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _hashes: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     _descriptions: Mapping[str, SettingDescription] | None = None
@@ -125,25 +127,34 @@ class Session:
         assert platform is not None, "without a platform it is skipped"
         return readable_golden(self.workspace, fixture, platform, self.hashes(fixture))
 
-    def measure(self, fixture: Fixture) -> Measurement:
-        """Run the fixture, in turn with its partner where a ratio of the two is judged."""
+    def measure(self, fixture: Fixture, *, keep: bool = True) -> Measurement:
+        """Run the fixture, in turn with its partner where a ratio of the two is judged.
+
+        Its record is kept for fixtures that are related to it, unless this run is not the one that counts.
+        """
         platform = self.platform_of(fixture)
         assert platform is not None, "only a fixture that has a platform here is run"
         partner = self.fixtures.get(partner_of(fixture) or "")
         tasks = [Task(each, self.workspace.model_path(each), platform) for each in (fixture, partner) if each]
-        measurement = measure(self.runner, tasks[0], tasks[1] if partner else None)
-        if measurement.record is not None:
+        once = partial(measure, self.runner, tasks[0], tasks[1] if partner else None)
+        measurement = self.retries.measured(fixture.name, once)
+        if measurement.record is not None and keep:
             self._records[fixture.name] = measurement.record
         return measurement
 
     def judge(self, fixture: Fixture, golden: Golden, measurement: Measurement) -> Outcome:
         """Judge what a run gave."""
         if measurement.failure is not None:
-            return failed_outcome(fixture, measurement.failure, measurement.seconds)
+            failed = failed_outcome(fixture, measurement.failure, measurement.seconds)
+            return dataclasses.replace(failed, attempts=measurement.attempts)
         partners = self._partners(fixture)
         aids = self._aids(fixture, measurement)
         outcome = judge(fixture, golden, measurement.records, self.descriptions(), partners, aids=aids)
-        return dataclasses.replace(outcome, seconds=measurement.seconds)
+        return dataclasses.replace(outcome, seconds=measurement.seconds, attempts=measurement.attempts)
+
+    def record_of(self, fixture_name: str) -> Mapping[str, Any] | None:
+        """Return the record that a fixture gave in this session, if it ran."""
+        return self._records.get(fixture_name)
 
     def descriptions(self) -> Mapping[str, SettingDescription]:
         """Return the engine's settings, asked for once."""

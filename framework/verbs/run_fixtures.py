@@ -11,8 +11,10 @@ from framework.quarantine.passes import count_passes
 from framework.report.json_report import RUN_SCHEMA, report_document
 from framework.report.junit import junit_xml
 from framework.report.streams import log, print_json
-from framework.report.terminal import print_report, progress_line
+from framework.report.terminal import print_report, progress_line, retry_line
 from framework.run.history import remember
+from framework.run.rerun import diagnosed
+from framework.run.retry import Retries
 from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.lint_manifests import refuse_broken_manifests
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from framework.errors import ExitCode
-    from framework.judge import Outcome
     from framework.run.session import Report
 
 
@@ -37,18 +38,23 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     quarantine = quarantine_in_force(opened.workspace, opened.fixtures.values())
     runner = SubprocessRunner(opened.workspace)
     runner.start()
-    session = Session(opened.workspace, opened.adapter, runner, opened.fixtures, arguments.platform, quarantine)
-
-    def announce(outcome: Outcome) -> None:
-        if not arguments.json:
-            log(progress_line(outcome))
-
+    say = _say_nothing if arguments.json else log
+    session = Session(
+        opened.workspace,
+        opened.adapter,
+        runner,
+        opened.fixtures,
+        arguments.platform,
+        quarantine,
+        retries=Retries(arguments.retry_infrastructure, lambda *heard: say(retry_line(*heard))),
+    )
     try:
-        report = session.run(opened.selected, announce)
+        report = session.run(opened.selected, lambda outcome: say(progress_line(outcome)))
+        outcomes = diagnosed(session, report.outcomes, arguments.rerun_mismatches, say)
     finally:
         runner.close()
     state_folder = opened.workspace.state_folder
-    report = dataclasses.replace(report, outcomes=count_passes(state_folder, report.outcomes))
+    report = dataclasses.replace(report, outcomes=count_passes(state_folder, outcomes))
     remember(state_folder, report.outcomes)
     if arguments.junit is not None:
         _write_junit(arguments.junit, report)
@@ -57,6 +63,10 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     else:
         print_report(report, opened.fixtures)
     return report.exit_code
+
+
+def _say_nothing(_: str) -> None:
+    """Leave stderr alone, since the document on stdout has it all."""
 
 
 def _write_junit(path: Path, report: Report) -> None:

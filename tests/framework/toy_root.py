@@ -67,6 +67,13 @@ class ToyRoot:
         """Change what the toy does where no manifest pins it: its `mode`, or its `fault`."""
         (self.path / f"toy_default_{name}").write_text(value)
 
+    def misbehave(self, fault: str, *, runs: int | None = None, then: str = "none") -> None:
+        """Let unpinned fixtures show a fault, in so many runs, or in all; `then` is what follows."""
+        self.set_default("fault", fault)
+        (self.path / "toy_then").write_text(then)
+        if runs is not None:
+            (self.path / "toy_faults_left").write_text(str(runs))
+
     def copy(self, path: Path) -> ToyRoot:
         shutil.copytree(self.path, path)
         return ToyRoot(path)

@@ -27,7 +27,7 @@ def toy(recorded: ToyRoot, tmp_path: Path) -> ToyRoot:
 
 def moved(toy: ToyRoot) -> None:
     """Let the engine give other tokens, text and log-probs, in every run."""
-    toy.set_default("fault", "random")
+    toy.misbehave("random")
 
 
 def only_first(document: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_other_classes_and_other_fixtures_stay_red(toy: ToyRoot) -> None:
 
 
 def test_an_engine_that_dies_can_be_excused(toy: ToyRoot) -> None:
-    toy.set_default("fault", "die")
+    toy.misbehave("die")
     write_quarantine(toy.path, entry_text("first", kind="ENGINE_CRASH"))
     code, document = toy.json("run", "first")
     assert (code, only_first(document)["verdict"]) == (0, "QUARANTINED")
