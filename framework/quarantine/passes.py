@@ -10,6 +10,7 @@ from framework.errors import GoldenError
 from framework.golden.lock import writer_lock
 from framework.golden.store import write_atomically
 from framework.judge import Outcome, Verdict
+from framework.regular_file import read_regular_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +22,7 @@ ENOUGH_PASSES: Final = 20
 """So many passes in a row say that an entry is needed no more."""
 
 _FILE: Final = "quarantine_passes.json"
+_MOST_BYTES: Final = 1_000_000
 
 
 def count_passes(state_folder: Path, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -71,7 +73,7 @@ def _key(entry: Entry, platform: str) -> str:
 
 def _read(state_folder: Path) -> dict[str, Any]:
     try:
-        counts = json.loads((state_folder / _FILE).read_bytes())
+        counts = json.loads(read_regular_file(state_folder / _FILE, _MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     return counts if isinstance(counts, dict) else {}

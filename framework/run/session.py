@@ -15,7 +15,7 @@ from framework.clock import today
 from framework.errors import ExitCode, GoldenError, MissingGoldenError, worst_exit_code
 from framework.explain.divergence import Aids
 from framework.explain.drift import Drift, collect_drift
-from framework.golden.store import Golden, golden_path, read_golden
+from framework.golden.store import Golden, read_golden_of
 from framework.judge import (
     Outcome,
     Verdict,
@@ -241,7 +241,7 @@ def readable_golden(
     `hashes` are those of its model; None if it is not here, and then only the manifest can make the golden stale.
     """
     try:
-        golden = read_golden(golden_path(workspace.goldens_root, fixture.name, platform))
+        golden = read_golden_of(workspace.goldens_root, fixture.name, platform)
         _belongs_to(golden, fixture.name, platform)
     except MissingGoldenError as error:
         return missing_outcome(fixture, error)
