@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from framework.judge import Verdict
+from framework.redact import redacted
 from framework.report.text import outcome_lines
 
 if TYPE_CHECKING:
@@ -60,5 +61,5 @@ def _case(outcome: Outcome) -> ET.Element:
 
 
 def _clean(text: str) -> str:
-    """Replace what XML 1.0 cannot hold, such as control characters and lone surrogates in generated text."""
-    return _NOT_XML.sub("\ufffd", text)
+    """Take out secrets, and what XML 1.0 cannot hold: control characters and lone surrogates in generated text."""
+    return _NOT_XML.sub("\ufffd", redacted(text))

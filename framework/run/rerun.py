@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +19,7 @@ from framework.compare.compare import compare_records
 from framework.compare.finding import Finding, FindingClass
 from framework.golden.store import Golden, write_atomically
 from framework.judge import Outcome, Verdict, rules_for_environment
+from framework.redact import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -179,10 +181,12 @@ def _keep(
 ) -> tuple[str, ...]:
     """Keep the records of both runs, with their environment, for `golden compare`; return where they lie."""
     folder = state_folder.joinpath(FOLDER, *fixture_name.split("/"))
+    redactor = Redactor.of(os.environ)
     records = {folder / "first.json": first} | ({folder / f"rerun-{number}.json": again} if again is not None else {})
     try:
         for path, record in records.items():
-            write_atomically(path, json.dumps(record, indent=1, sort_keys=True).encode() + b"\n")
+            text = json.dumps(redactor.value(record), indent=1, sort_keys=True)
+            write_atomically(path, text.encode() + b"\n")
     except OSError as error:
         return (f"not kept: {error.filename or folder}: {error.strerror or error}",)
     return tuple(str(path) for path in records)

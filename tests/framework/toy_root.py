@@ -15,6 +15,7 @@ from tests.framework import toy_adapter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ADAPTER = "toy_adapter:ToyEngine"
+CONFIGURATION = f'[tool.golden]\nadapter = "{ADAPTER}"\nengine_environment = ["TOY_*"]\n'
 
 MANIFEST = """\
 manifest: 1
@@ -118,5 +119,5 @@ def make_toy_root(path: Path) -> ToyRoot:
     (path / "goldens").mkdir()
     toy_adapter.toy_model(path / "fixtures" / "models" / "toy")
     shutil.copy(toy_adapter.__file__, path / "toy_adapter.py")
-    (path / "pyproject.toml").write_text(f'[tool.golden]\nadapter = "{ADAPTER}"\n')
+    (path / "pyproject.toml").write_text(CONFIGURATION)
     return ToyRoot(path)
