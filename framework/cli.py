@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INTERRUPTED = 130
+_MOST_REPEATS = 100
 _HELP_EPILOG = """exit codes: 0 good, 1 regression, 2 usage, 10 manifest, lint or malformed rules, 11 engine crash,
 time limit, a model that could not be fetched or a fault of golden itself, 12 golden missing, stale, unreadable or its
 seal broken, 13 nothing selected or all skipped"""
@@ -81,6 +82,13 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
+def _count(text: str) -> int:
+    """Return how often something is done again, at most `_MOST_REPEATS` times."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_REPEATS)) and int(text) <= _MOST_REPEATS):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {_MOST_REPEATS}")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="golden",
@@ -98,6 +106,20 @@ def _parser() -> argparse.ArgumentParser:
 
     run_verb = _verb(verbs, "run", "run_fixtures", "run fixtures and judge them against their goldens")
     _selection(run_verb)
+    run_verb.add_argument(
+        "--rerun-mismatches",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="run a fixture that failed up to N times more, to tell FLAKY from deterministic; it stays a failure",
+    )
+    run_verb.add_argument(
+        "--retry-infrastructure",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="try an engine that crashed, hung or ran out of memory up to N times more; every attempt is shown",
+    )
     run_verb.add_argument("--junit", type=_path, metavar="FILE", help="also write a JUnit report")
 
     compare = _verb(verbs, "compare", "compare_files", "compare two record or golden files under rules; runs nothing")
@@ -127,6 +149,8 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     _verb(verbs, "lint", "lint_manifests", "check every manifest before anything runs")
+
+    _verb(verbs, "quarantine", "list_quarantine", "list the fixtures in quarantine, who repairs them, and until when")
 
     regen = _verb(verbs, "regen", "regenerate_goldens", "prove that a fixture is deterministic, then record its golden")
     _selection(regen)

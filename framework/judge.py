@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from framework.errors import GoldenError
     from framework.golden.store import Golden
     from framework.manifest.fixture import Fixture
+    from framework.quarantine.entry import Note
     from framework.run.adapter import SettingDescription
+    from framework.run.rerun import Reruns
+    from framework.run.retry import Attempt
     from framework.run.task import Failure
 
 
@@ -43,6 +46,8 @@ class Verdict(StrEnum):
     ERROR = "ERROR"
     MISSING = "MISSING"
     STALE = "STALE"
+    FLAKY = "FLAKY"
+    QUARANTINED = "QUARANTINED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,9 @@ class Outcome:
 
     `reason` says why a fixture was skipped, or which figures were not judged here. `detectable` holds the smallest
     relative change that could have been noticed, by the name of each performance figure that was judged by samples.
+    `quarantine` is what its entry in
+    `quarantine.yaml` makes of it, where it has one. `attempts` are the tries that gave no record before the one that is
+    judged, `reruns` what was learnt by running a mismatch again.
     """
 
     fixture: str
@@ -63,6 +71,9 @@ class Outcome:
     seconds: float = 0.0
     reason: str = ""
     detectable: Mapping[str, float] = field(default_factory=dict)
+    quarantine: Note | None = None
+    attempts: tuple[Attempt, ...] = ()
+    reruns: Reruns | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome as an entry of the `golden.run/1` document."""
@@ -77,7 +88,15 @@ class Outcome:
         }
         if self.detectable:
             entry["minimum_detectable_effect"] = {name: round(size, 4) for name, size in self.detectable.items()}
-        return entry | {"reason": self.reason} if self.reason else entry
+        if self.reason:
+            entry["reason"] = self.reason
+        if self.quarantine is not None:
+            entry["quarantine"] = self.quarantine.as_json()
+        if self.attempts:
+            entry["attempts"] = [attempt.as_json() for attempt in self.attempts]
+        if self.reruns is not None:
+            entry["reruns"] = self.reruns.as_json()
+        return entry
 
 
 def judge(

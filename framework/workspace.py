@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -10,7 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from framework.errors import EngineError, ManifestError, UsageError, in_words
+from framework.golden.store import leads_out
 from framework.manifest.models import ModelNotFetchedError, NoSuchModelError, find_model
+from framework.regular_file import read_regular_file
+from framework.run.engine_environment import checked_patterns
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -20,14 +24,20 @@ if TYPE_CHECKING:
 
 _ADAPTER_METHODS = ("describe", "check_settings", "platforms", "revision", "model_hashes", "run")
 DEFAULT_ADAPTER = "framework.run.reference_engine:ReferenceEngine"
+_STATE_FOLDER = ".golden"
+_MOST_CONFIGURATION_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder with `fixtures/` and `goldens/`, and the adapter (`module:Class`) whose engine is judged there."""
+    """A folder with `fixtures/` and `goldens/`, and the adapter (`module:Class`) whose engine is judged there.
+
+    `engine_environment` names the variables that its engine gets beside the usual ones.
+    """
 
     root: Path
     adapter_spec: str
+    engine_environment: tuple[str, ...] = ()
 
     @property
     def fixtures_root(self) -> Path:
@@ -42,7 +52,7 @@ class Workspace:
     @property
     def state_folder(self) -> Path:
         """Where the last verdict and the writer's lock lie; never under version control."""
-        return self.root / ".golden"
+        return self.root / _STATE_FOLDER
 
     def model_path(self, fixture: Fixture) -> Path:
         """Return where a fixture's model lies.
@@ -78,36 +88,57 @@ def open_workspace(root: Path | None, adapter_spec: str | None) -> Workspace:
     that comes with this project.
 
     Raises:
-        UsageError: there is no such root, or its pyproject.toml cannot be read.
+        UsageError: there is no such root, a link leads out of it, or its pyproject.toml cannot be read.
     """
     found = _find_root(Path.cwd()) if root is None else root.absolute()
     if found is None or not is_root(found):
         searched = f"{found} has not both" if found else f"no parent of {Path.cwd()} has both"
         raise UsageError(f"{searched} `fixtures/` and `goldens/`; go to the folder that has them, or give `--root DIR`")
-    return Workspace(root=found, adapter_spec=adapter_spec or _configured_adapter(found) or DEFAULT_ADAPTER)
+    _refuse_links_out(found)
+    section, where = _configuration(found)
+    spec = section.get("adapter")
+    if spec is not None and not isinstance(spec, str):
+        raise UsageError(f'{where} adapter is {spec!r}, expected a string "module:Class"')
+    names = section.get("engine_environment", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"{where} engine_environment is {names!r}, expected a list of names of variables")
+    passed = checked_patterns(names, f"{where} engine_environment")
+    return Workspace(found, adapter_spec or spec or DEFAULT_ADAPTER, passed)
 
 
 def _find_root(start: Path) -> Path | None:
     return next((folder for folder in (start, *start.parents) if is_root(folder)), None)
 
 
-def _configured_adapter(root: Path) -> str | None:
+def _refuse_links_out(root: Path) -> None:
+    """Refuse folders that are elsewhere, and any link in the folder that this project writes to.
+
+    The root itself may be reached by a link: whoever starts a run has chosen it.
+    """
+    for name in ("fixtures", "goldens", "pyproject.toml", _STATE_FOLDER):
+        if leads_out(root / name, root):
+            raise UsageError(f"{root / name}: a link leads out of {root}; put there what it leads to, or remove it")
+    for folder, folders, files in os.walk(root / _STATE_FOLDER):
+        for name in (*folders, *files):
+            if Path(folder, name).is_symlink():
+                raise UsageError(f"{Path(folder, name)}: a link, and this folder is written to; remove it")
+
+
+def _configuration(root: Path) -> tuple[dict[str, Any], str]:
+    """Return the table [tool.golden] of the root's pyproject.toml, empty without one, and how errors name it."""
     path = root / "pyproject.toml"
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_regular_file(path, _MOST_CONFIGURATION_BYTES).decode("utf-8"))
     except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
+        return {}, ""
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     section: Any = document
     for name in ("tool", "golden"):
         section = section.get(name, {})
         if not isinstance(section, dict):
             raise UsageError(f"{path}: {name} is {section!r}, expected the table [tool.golden]")
-    spec = section.get("adapter")
-    if spec is not None and not isinstance(spec, str):
-        raise UsageError(f'{path}: [tool.golden] adapter is {spec!r}, expected a string "module:Class"')
-    return spec
+    return section, f"{path}: [tool.golden]"
 
 
 def load_adapter(workspace: Workspace) -> Adapter:

@@ -14,7 +14,7 @@ from typing import Any
 from framework.errors import ManifestError
 from framework.manifest.find import MODELS_FOLDER, source_name
 from framework.manifest.models import recipe_paths
-from framework.manifest.schema import Schema, violations
+from framework.manifest.schema import Schema, refusals, violations
 from framework.manifest.strict_yaml import load_bytes, read_bounded
 
 _READ_BYTES = 1 << 20
@@ -96,16 +96,9 @@ def load_recipe(path: Path, *, fixtures_root: Path) -> Recipe:
     """
     source = source_name(path, fixtures_root)
     document = load_bytes(read_bounded(path, source), source=source)
-    found = violations(document.value, recipe_schema())
-    if found:
-        marks = [
-            document.keys.get(each.place, document.mark(each.place)) if each.at_key else document.mark(each.place)
-            for each in found
-        ]
-        lines = [
-            f"{source}:{mark.line}:{mark.column}: {each.sentence()}" for each, mark in zip(found, marks, strict=True)
-        ]
-        raise ManifestError("\n".join(lines))
+    messages = refusals(document, violations(document.value, recipe_schema()))
+    if messages:
+        raise ManifestError("\n".join(messages))
     value: dict[str, Any] = document.value
     wheel = value["wheel"]
     return Recipe(

@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from framework.errors import GoldenError, MissingGoldenError
+from framework.regular_file import TooLargeError, read_regular_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,17 +49,15 @@ def read_bytes(path: Path) -> bytes:
         GoldenError: the file is missing, not readable, or larger than that.
     """
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        return read_regular_file(path, MAX_BYTES)
     except FileNotFoundError:
         raise MissingGoldenError(f"{path}: no such file; give the path of a golden or a record") from None
+    except TooLargeError:
+        raise unreadable(path, f"larger than {MAX_BYTES // 2**20} MB, the most that is read") from None
     except OSError as error:
         raise GoldenError(f"{path}: golden unreadable: {error.strerror or error}") from None
     except ValueError as error:
         raise GoldenError(f"{str(path)!r}: golden unreadable: {error}") from None
-    if len(data) > MAX_BYTES:
-        raise unreadable(path, f"larger than {MAX_BYTES // 2**20} MB, the most that is read")
-    return data
 
 
 def decode_json(data: bytes, path: Path) -> Any:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from framework.errors import UsageError
+from framework.golden.codec import MAX_BYTES
+from framework.regular_file import read_regular_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -87,13 +89,23 @@ def _in_commit(root: Path, revision: str, folder: str) -> dict[str, str]:
 def _in_working_tree(root: Path, folder: str, suffix: str) -> dict[str, str]:
     top = root / folder
     paths = sorted(path for path in top.rglob(f"*{suffix}") if path.is_file() and not path.is_symlink())
+    for path in paths:
+        _refuse_unreadable(path)
     names = _git(root, "hash-object", "--stdin-paths", given="\n".join(map(str, [*paths, ""])).encode()).decode()
     return {path.relative_to(top).as_posix(): name for path, name in zip(paths, names.split(), strict=True)}
 
 
+def _refuse_unreadable(path: Path) -> None:
+    """Refuse what git would read for long, or would not find by its name, which stands on a line of its own."""
+    if not str(path).isprintable():
+        raise UsageError(f"{str(path)!r}: its name holds a control character; rename it")
+    if path.stat().st_size > MAX_BYTES:
+        raise UsageError(f"{path}: larger than {MAX_BYTES // 2**20} MB, the most that is read; it is no golden")
+
+
 def _bytes_of(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular_file(path, MAX_BYTES)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}; run `golden diff` again") from None
 

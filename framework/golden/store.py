@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from framework.errors import GoldenError, MissingGoldenError, SealError
-from framework.golden.codec import decode_canonical, decode_json, has_conflict_markers, read_bytes
+from framework.golden.codec import decode_canonical, decode_json, has_conflict_markers, read_bytes, unreadable
 from framework.golden.document import GOLDEN_SCHEMA, require_golden, require_record
 from framework.golden.seal import holds_several_seals, seal_holds, with_lf
 
@@ -55,6 +55,28 @@ def read_golden(path: Path) -> Golden:
         raise MissingGoldenError(
             f"{path}: there is no golden yet. Record one with `golden regen --reason …`, and review what it writes.",
         ) from None
+
+
+def read_golden_of(goldens_root: Path, fixture_name: str, platform: str) -> Golden:
+    """Read the golden of a fixture on a platform.
+
+    Raises:
+        MissingGoldenError: there is none.
+        SealError: it can be read, but is not what was sealed.
+        GoldenError: it is unreadable, no golden, or a link leads to it from elsewhere: who reviews it would not see it.
+    """
+    path = golden_path(goldens_root, fixture_name, platform)
+    if leads_out(path, goldens_root):
+        raise unreadable(path, f"a link leads out of {goldens_root.name}/; put the golden itself there")
+    return read_golden(path)
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """Say whether a path that is written as one below `folder` lies elsewhere, or nowhere, because of a link."""
+    try:
+        return not path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # a link that leads to itself
+        return True
 
 
 def parse_golden(data: bytes, path: Path) -> Golden:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from framework.golden.store import leads_out
 from framework.manifest.linted import Linted, LintProblem, LintRule, Severity
 
 LARGEST_GOLDEN: Final = 16 * 1024 * 1024
@@ -43,6 +44,10 @@ def _goldens(linted: Linted) -> Iterator[LintProblem]:
     for path in _golden_files(linted.goldens_root):
         name = path.parent.relative_to(linted.goldens_root).as_posix()
         file = path.relative_to(linted.root).as_posix()
+        if leads_out(path, linted.goldens_root):
+            message = "a link that leads out of goldens/, or nowhere, so no reviewer sees what it holds"
+            yield LintProblem(file, 1, "golden", message, "Put the golden itself there")
+            continue
         try:
             size = path.stat().st_size
         except OSError as error:

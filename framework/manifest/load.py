@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from framework.compare.rules import PARTS, parse_rules
 from framework.compare.witness import parse_witness
@@ -13,11 +13,9 @@ from framework.errors import ManifestError
 from framework.manifest.find import find_manifests, source_name
 from framework.manifest.fixture import Fixture, Relation, Witness
 from framework.manifest.identity import manifest_sha256
-from framework.manifest.schema import Violation, manifest_schema, violations
+from framework.manifest.schema import Violation, manifest_schema, refusals, violations
 from framework.manifest.strict_yaml import Document, Mark, dotted, load_bytes, read_bounded
 from framework.manifest.workload import read_workload
-
-_MOST_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +110,9 @@ def _is_about_rules(violation: Violation) -> bool:
 
 
 def _raise_for(document: Document, found: Iterable[Violation]) -> None:
-    messages = [_in_words(document, violation) for violation in found]
-    if not messages:
-        return
-    hidden = len(messages) - _MOST_SHOWN
-    more = [f"… and {hidden} more."] if hidden > 0 else []
-    raise ManifestError("\n".join(messages[:_MOST_SHOWN] + more))
-
-
-def _in_words(document: Document, violation: Violation) -> str:
-    mark = document.mark(violation.place)
-    if violation.at_key:
-        mark = document.keys.get(violation.place, mark)
-    return f"{_position(document, mark)}: {violation.sentence()}"
+    messages = refusals(document, found)
+    if messages:
+        raise ManifestError("\n".join(messages))
 
 
 def _position(document: Document, mark: Mark) -> str:

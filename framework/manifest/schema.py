@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
 
-from framework.manifest.strict_yaml import Place, dotted
+from framework.manifest.strict_yaml import Document, Place, dotted
 from framework.manifest.suggest import as_sentence, did_you_mean
 
 Schema = Mapping[str, Any]
@@ -40,6 +40,7 @@ _WORDS: Final = {
 }
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 _LONGEST_SHOWN: Final = 40
+_MOST_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,18 @@ def violations(value: Any, schema: Schema, place: Place = ()) -> list[Violation]
     found: list[Violation] = []
     _check(value, schema, place, found)
     return found
+
+
+def refusals(document: Document, found: Iterable[Violation]) -> list[str]:
+    """Return what is wrong with a document as lines with file, line and column; many are cut to the first ones."""
+    lines = []
+    for violation in found:
+        mark = document.mark(violation.place)
+        if violation.at_key:
+            mark = document.keys.get(violation.place, mark)
+        lines.append(f"{document.source}:{mark.line}:{mark.column}: {violation.sentence()}")
+    hidden = len(lines) - _MOST_SHOWN
+    return [*lines[:_MOST_SHOWN], f"… and {hidden} more."] if hidden > 0 else lines
 
 
 def _check(value: Any, schema: Schema, place: Place, found: list[Violation]) -> None:

@@ -16,6 +16,7 @@ import yaml
 
 from framework.errors import ManifestError
 from framework.manifest.yaml_scalars import AmbiguousScalarError, resolve_plain_scalar
+from framework.regular_file import TooLargeError, read_regular_file
 
 Key = str | int
 Place = tuple[Key, ...]
@@ -77,14 +78,15 @@ def load_file(path: Path) -> Document:
 
 
 def read_bounded(path: Path, source: str) -> bytes:
-    """Return the bytes of the file `path`, at most one more than may be in it; `source` names it in errors.
+    """Return the bytes of the file `path`; `source` names it in errors.
 
     Raises:
-        ManifestError: the file cannot be read.
+        ManifestError: the file cannot be read, is none, or is too large.
     """
     try:
-        with path.open("rb") as file:
-            return file.read(MAXIMUM_BYTES + 1)
+        return read_regular_file(path, MAXIMUM_BYTES)
+    except TooLargeError:
+        raise _too_large(source) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ManifestError(f"{source}: cannot be read: {reason}.") from error
@@ -99,9 +101,13 @@ def load_bytes(data: bytes, *, source: str) -> Document:
     return _Reader(source, _decode(data, source)).document()
 
 
+def _too_large(source: str) -> ManifestError:
+    return ManifestError(f"{source}: larger than {MAXIMUM_BYTES:,} bytes. Move long workloads to a prompt_file.")
+
+
 def _decode(data: bytes, source: str) -> str:
     if len(data) > MAXIMUM_BYTES:
-        raise ManifestError(f"{source}: larger than {MAXIMUM_BYTES:,} bytes. Move long workloads to a prompt_file.")
+        raise _too_large(source)
     if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         raise ManifestError(f"{source}:1:1: begins with a byte order mark. Save the file as UTF-8 without one.")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,8 +11,11 @@ from framework.errors import ManifestError
 from framework.manifest.fixture import Prompt, Workload
 from framework.manifest.schema import prompt_schema, violations
 from framework.manifest.strict_yaml import Document
+from framework.regular_file import TooLargeError, read_regular_file
 
 MAXIMUM_PROMPT_FILE_BYTES: Final = 64_000_000
+MAXIMUM_PROMPTS: Final = 100_000
+MAXIMUM_RANDOM_TOKENS: Final = 1 << 24
 _FLOATS: Final = ("temperature", "top_p", "min_p")
 _FORMS: Final = ("text", "token_ids", "random")
 
@@ -39,6 +42,7 @@ def read_workload(document: Document, *, folder: Path, repository: Path) -> Work
     else:
         line = document.mark(("workload", "prompt_file")).line
         prompts = _prompt_file(written["prompt_file"], f"{document.source}:{line}", folder, repository)
+    _refuse_too_many_random_tokens(prompts, f"{document.source}:{mark.line}: workload")
     arrivals = written.get("arrivals", "all_at_start")
     return Workload(
         prompts=prompts,
@@ -46,6 +50,16 @@ def read_workload(document: Document, *, folder: Path, repository: Path) -> Work
         requests_per_step=None if isinstance(arrivals, str) else arrivals["requests_per_step"],
         repeats=written.get("repeats", 1),
     )
+
+
+def _refuse_too_many_random_tokens(prompts: Iterable[Prompt], where: str) -> None:
+    """Each prompt has a bound of its own; a short manifest of many could still ask for more than a memory holds."""
+    total = sum(prompt.random_length or 0 for prompt in prompts)
+    if total > MAXIMUM_RANDOM_TOKENS:
+        raise ManifestError(
+            f"{where}: its random prompts have {total:,} tokens in all, more than {MAXIMUM_RANDOM_TOKENS:,}. Shorten"
+            " them, or split the fixture."
+        )
 
 
 def _prompt(item: Any, where: str) -> Prompt:
@@ -76,16 +90,23 @@ def _prompt_file(name: str, named_at: str, folder: Path, repository: Path) -> tu
     try:
         if not path.resolve().is_relative_to(repository.resolve()):
             raise ManifestError(f"{named_at}: prompt_file: {name} leads out of the repository. Keep it inside.")
-        if path.stat().st_size > MAXIMUM_PROMPT_FILE_BYTES:
-            limit = MAXIMUM_PROMPT_FILE_BYTES
-            raise ManifestError(f"{named_at}: prompt_file: {name} is larger than {limit:,} bytes. Split the fixture.")
-        text = path.read_bytes().decode("utf-8")
+        text = read_regular_file(path, MAXIMUM_PROMPT_FILE_BYTES).decode("utf-8")
+    except TooLargeError:
+        limit = MAXIMUM_PROMPT_FILE_BYTES
+        raise ManifestError(
+            f"{named_at}: prompt_file: {name} is larger than {limit:,} bytes. Split the fixture."
+        ) from None
     except (OSError, ValueError, RuntimeError) as error:
         reason = _why_unreadable(error)
         raise ManifestError(f"{named_at}: prompt_file: {name} cannot be read: {reason}.") from error
-    lines = enumerate(text.split("\n"), start=1)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line and not line.isspace()]
+    if len(lines) > MAXIMUM_PROMPTS:
+        raise ManifestError(
+            f"{named_at}: prompt_file: {name} holds {len(lines):,} prompts, more than {MAXIMUM_PROMPTS:,}. Split the"
+            " fixture."
+        )
     where = f"{named_at}: prompt_file: {path.resolve().relative_to(repository.resolve()).as_posix()}"
-    prompts = tuple(_prompt_line(line, f"{where}:{number}") for number, line in lines if line.strip())
+    prompts = tuple(_prompt_line(line, f"{where}:{number}") for number, line in lines)
     if not prompts:
         raise ManifestError(f"{named_at}: prompt_file: {name} holds no prompt. Write one JSON value a line.")
     return prompts

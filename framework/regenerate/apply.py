@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from framework.clock import today
 from framework.errors import GoldenError
 from framework.golden.lock import writer_lock
 from framework.golden.store import remove_parts, write_all
@@ -22,12 +22,12 @@ class StaleRegenError(GoldenError):
 
 def provenance(reason: str, adapter_spec: str, revision: str) -> dict[str, Any]:
     """Return where the goldens of this regeneration come from; `date` is today's, in UTC."""
-    return {"reason": reason, "adapter": adapter_spec, "engine_revision": revision, "date": _today()}
+    return {"reason": reason, "adapter": adapter_spec, "engine_revision": revision, "date": today().isoformat()}
 
 
 def acceptance(reason: str) -> dict[str, Any]:
     """Return what is added to a candidate's provenance by whoever brings it in; `date` is today's, in UTC."""
-    return {"accepted": {"reason": reason, "date": _today()}}
+    return {"accepted": {"reason": reason, "date": today().isoformat()}}
 
 
 def apply_changes(
@@ -67,7 +67,3 @@ def _is_as_planned(change: Change) -> None:
             f"STALE_REGEN: {change.path}: it changed since this was planned; nothing was written. Look at what changed"
             " it, then run `golden regen` again",
         )
-
-
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()

@@ -17,6 +17,7 @@ from framework.errors import GoldenError, NothingSelectedError
 from framework.golden.lock import writer_lock
 from framework.golden.seal import sealed_bytes
 from framework.golden.store import golden_path, remove_parts, write_all
+from framework.redact import Redactor
 from framework.regenerate.plan import Change, Kind
 
 if TYPE_CHECKING:
@@ -48,9 +49,19 @@ def candidate_bytes(change: Change, origin: Mapping[str, Any]) -> bytes:
 
     `origin` says where it comes from (`framework.regenerate.apply.provenance`); the proof and the seal of the golden
     it replaces are the change's own.
+
+    Raises:
+        GoldenError: a secret would be written. It cannot be redacted, since what is compared must stay as it is.
     """
     assert change.document is not None, "only a fixture without problems has a candidate"
-    return sealed_bytes({**change.document, "provenance": {**change.provenance, **origin}})
+    document = {**change.document, "provenance": {**change.provenance, **origin}}
+    if Redactor.of(os.environ).finds(document):
+        raise GoldenError(
+            f"{change.path}: it would hold the value of an environment variable that is named like a secret; nothing"
+            " was written. Take it out of the prompts, the settings, the reason, or what the engine says of itself, or"
+            " unset the variable"
+        )
+    return sealed_bytes(document)
 
 
 def keep_candidates(workspace: Workspace, changes: Iterable[Change], origin: Mapping[str, Any]) -> list[Path]:

@@ -9,11 +9,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from framework.errors import GoldenError, MissingGoldenError
+from framework.golden.codec import MAX_BYTES
 from framework.golden.seal import with_lf
-from framework.golden.store import Golden, golden_path, read_golden
+from framework.golden.store import Golden, golden_path, read_golden_of
 from framework.regenerate.difference import contents, difference, printable
 from framework.regenerate.evidence import Evidence, evidence_of
 from framework.regenerate.prove import Problem, candidate
+from framework.regular_file import read_regular_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,13 +114,12 @@ def golden_in_force(goldens_root: Path, fixture_name: str, platform: str) -> InF
     Raises:
         GoldenError: there is a file that may not be read.
     """
-    path = golden_path(goldens_root, fixture_name, platform)
     try:
-        golden = read_golden(path)
+        golden = read_golden_of(goldens_root, fixture_name, platform)
     except MissingGoldenError:
         return InForce()
     except GoldenError as error:
-        data = data_at(path)
+        data = data_at(golden_path(goldens_root, fixture_name, platform))
         what = "no file" if data is None else hashlib.sha256(with_lf(data)).hexdigest()
         return InForce(seal=f"unreadable: {what}", error=error)
     return InForce(golden, golden.document["seal"])
@@ -194,6 +195,6 @@ def data_at(path: Path) -> bytes | None:
         GoldenError: it cannot be read.
     """
     try:
-        return path.read_bytes() if path.is_file() else None
+        return read_regular_file(path, MAX_BYTES) if path.is_file() else None
     except OSError as error:
         raise GoldenError(f"{path}: cannot be read: {error.strerror or error}; make it readable") from None

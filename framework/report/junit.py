@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from framework.judge import Verdict
+from framework.redact import redacted
 from framework.report.text import outcome_lines
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit_xml(report: Report) -> bytes:
     """Return the report as JUnit XML."""
     suite = ET.Element("testsuite", name="golden", tests=str(len(report.outcomes)))
-    failures = sum(outcome.verdict is Verdict.FAIL for outcome in report.outcomes)
-    skipped = sum(outcome.verdict is Verdict.SKIP for outcome in report.outcomes)
+    failures = sum(outcome.verdict in (Verdict.FAIL, Verdict.FLAKY) for outcome in report.outcomes)
+    skipped = sum(outcome.verdict in (Verdict.SKIP, Verdict.QUARANTINED) for outcome in report.outcomes)
     passed = sum(outcome.verdict is Verdict.PASS for outcome in report.outcomes)
     errors = len(report.outcomes) - failures - skipped - passed
     suite.attrib.update(failures=str(failures), errors=str(errors), skipped=str(skipped))
@@ -46,13 +47,19 @@ def _case(outcome: Outcome) -> ET.Element:
         ET.SubElement(properties, "property", name=key, value=value)
     if outcome.verdict is Verdict.SKIP:
         ET.SubElement(case, "skipped", message=_clean(outcome.reason))
+    elif outcome.verdict is Verdict.QUARANTINED:  # as pytest writes what is expected to fail
+        assert outcome.quarantine is not None, "an entry has excused it"
+        excuse = ET.SubElement(
+            case, "skipped", type="golden.quarantined", message=_clean(outcome.quarantine.in_words())
+        )
+        excuse.text = _clean("\n".join(outcome_lines(outcome)))
     elif outcome.verdict is not Verdict.PASS:
-        tag = "failure" if outcome.verdict is Verdict.FAIL else "error"
+        tag = "failure" if outcome.verdict in (Verdict.FAIL, Verdict.FLAKY) else "error"
         kinds = ", ".join(sorted({finding.kind.value for finding in outcome.findings}))
         ET.SubElement(case, tag, message=_clean(kinds)).text = _clean("\n".join(outcome_lines(outcome)))
     return case
 
 
 def _clean(text: str) -> str:
-    """Replace what XML 1.0 cannot hold, such as control characters and lone surrogates in generated text."""
-    return _NOT_XML.sub("\ufffd", text)
+    """Take out secrets, and what XML 1.0 cannot hold: control characters and lone surrogates in generated text."""
+    return _NOT_XML.sub("\ufffd", redacted(text))

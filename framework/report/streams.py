@@ -9,6 +9,8 @@ import os
 import sys
 from typing import Any, TextIO
 
+from framework.redact import Redactor, redacted
+
 
 def prepare_streams() -> None:
     """Make stdout and stderr take any text, and exist: a process may be started with either of them closed.
@@ -30,12 +32,16 @@ def prepare_streams() -> None:
 
 
 def out(text: str, end: str = "\n") -> None:
-    """Print a line of a result.
+    """Print a line of a result, without secrets.
 
     A reader that left, or a full disk, ends the output and not the command: what it found still ends in its exit code.
     """
+    _write(f"{redacted(text)}{end}")
+
+
+def _write(text: str) -> None:
     try:
-        sys.stdout.write(f"{text}{end}")
+        sys.stdout.write(text)
     except OSError as error:
         _give_up(sys.stdout, error)
 
@@ -49,9 +55,9 @@ def flush_out() -> None:
 
 
 def log(text: str) -> None:
-    """Print a line that is not part of a result."""
+    """Print a line that is not part of a result, without secrets."""
     try:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{redacted(text)}\n")
         sys.stderr.flush()
     except OSError as error:
         _give_up(sys.stderr, error)
@@ -69,12 +75,12 @@ def _give_up(stream: TextIO, error: OSError) -> None:
 
 def print_json(document: dict[str, Any]) -> None:
     """Print one JSON document."""
-    out(json_text(document))
+    _write(f"{json_text(document)}\n")
 
 
 def json_text(document: Any) -> str:
-    """Return strict JSON; NaN and infinities, which it has not, become the strings "NaN" and "Infinity"."""
-    return json.dumps(_finite(document), indent=2, allow_nan=False)
+    """Return strict JSON without secrets; NaN and infinities, which it has not, become the strings "NaN" and so on."""
+    return json.dumps(_finite(Redactor.of(os.environ).value(document)), indent=2, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:

@@ -14,19 +14,20 @@ from rich.text import Text
 from framework.errors import ExitCode
 from framework.judge import Verdict
 from framework.report.streams import out
-from framework.report.text import detectable_lines, outcome_lines, severity
+from framework.report.text import attempt_words, detectable_lines, outcome_lines, quarantine_words, severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from framework.judge import Outcome
     from framework.manifest.fixture import Fixture
+    from framework.run.retry import Attempt
     from framework.run.session import Report
 
 SHOWN_FAILURES = 20
 _PLAIN_WIDTH = 140
 _NARROWEST = 80
-_COLOURS = {Verdict.PASS: "green", Verdict.SKIP: "yellow"}
+_COLOURS = {Verdict.PASS: "green", Verdict.SKIP: "yellow", Verdict.QUARANTINED: "yellow"}
 _FAILED_COLOUR = "red"
 
 
@@ -44,7 +45,12 @@ def show(draw: Callable[[Console], None]) -> None:
 
 def progress_line(outcome: Outcome) -> str:
     """Return the line that says that one fixture is done."""
-    return f"{outcome.verdict:<7} {outcome.fixture}  {outcome.compared} compared  {outcome.seconds:.1f} s"
+    return f"{outcome.verdict:<11} {outcome.fixture}  {outcome.compared} compared  {outcome.seconds:.1f} s"
+
+
+def retry_line(fixture_name: str, attempt: Attempt, number: int) -> str:
+    """Return the line that says that a fixture gave no record and is tried again."""
+    return f"RETRY       {fixture_name}  attempt {number} gave no record: {attempt.in_words()}"
 
 
 def print_report(report: Report, fixtures: Mapping[str, Fixture]) -> None:
@@ -80,9 +86,14 @@ def _table(report: Report, fixtures: Mapping[str, Fixture]) -> Table:
             Text(outcome.verdict.value, style=_COLOURS.get(outcome.verdict, _FAILED_COLOUR)),
             str(outcome.compared),
             f"{outcome.seconds:.1f}",
-            Text(" ".join([proves, *(f"[{note}]" for note in (outcome.reason, *detectable_lines(outcome)) if note)])),
+            Text(f"{proves}{''.join(f' [{note}]' for note in _notes(outcome))}"),
         )
     return table
+
+
+def _notes(outcome: Outcome) -> list[str]:
+    quarantine = [quarantine_words(outcome.quarantine)] if outcome.quarantine else []
+    return [*filter(None, [outcome.reason]), *detectable_lines(outcome), *quarantine, *attempt_words(outcome)]
 
 
 def _summary(report: Report) -> str:
@@ -95,6 +106,8 @@ def _summary(report: Report) -> str:
 
 
 def _next_step(report: Report, counts: Mapping[Verdict, int]) -> str:
+    if report.exit_code is ExitCode.GOOD and counts[Verdict.QUARANTINED]:
+        return "Every golden holds but those of the fixtures in quarantine, which fail as `golden quarantine` lists."
     if report.exit_code is ExitCode.GOOD and counts[Verdict.SKIP]:
         return "Every golden that was judged holds. The table says why the others were skipped, and what enables them."
     if report.exit_code is ExitCode.GOOD:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 from framework.compare.finding import FindingClass
 from framework.explain.drift import settings_that_differ
 from framework.judge import Verdict
+from framework.quarantine.load import QUARANTINE_FILE
+from framework.quarantine.passes import ENOUGH_PASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from framework.compare.finding import Finding
     from framework.judge import Outcome
+    from framework.quarantine.entry import Note
 
 SHOWN_FINDINGS = 8
 _VALUE_WIDTH = 60
@@ -36,6 +39,12 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     if outcome.reason:
         lines.append(f"  {outcome.reason}")
     lines.extend(f"  {line}" for line in detectable_lines(outcome))
+    if outcome.quarantine:
+        lines.append(f"  {quarantine_words(outcome.quarantine)}")
+    lines.extend(_cut(f"  {words}") for words in attempt_words(outcome))
+    if outcome.reruns:
+        lines.append(_cut(f"  {outcome.reruns.message}"))
+        lines.extend(f"    kept: {path}" for path in outcome.reruns.records)
     shown = _first_and_worst(outcome.findings)
     for finding in shown:
         lines.extend(finding_lines(finding))
@@ -70,8 +79,30 @@ def settings_lines(golden: Mapping[str, Any], current: Mapping[str, Any]) -> lis
 
 def severity(outcome: Outcome) -> int:
     """Return a rank for sorting, the worst first."""
-    order = (Verdict.ERROR, Verdict.STALE, Verdict.MISSING, Verdict.FAIL, Verdict.SKIP, Verdict.PASS)
+    order = (
+        Verdict.ERROR,
+        Verdict.STALE,
+        Verdict.MISSING,
+        Verdict.FAIL,
+        Verdict.FLAKY,
+        Verdict.QUARANTINED,
+        Verdict.SKIP,
+        Verdict.PASS,
+    )
     return order.index(outcome.verdict)
+
+
+def quarantine_words(note: Note) -> str:
+    """Return what there is to say of a fixture's entry in the quarantine, and that it is needed no more where it is."""
+    passes = note.consecutive_passes or 0
+    if passes >= ENOUGH_PASSES:
+        return f"{note.in_words()}; {passes} passes in a row: REMOVE ME from {QUARANTINE_FILE}"
+    return f"{note.in_words()}; {passes} of {ENOUGH_PASSES} passes in a row" if passes else note.in_words()
+
+
+def attempt_words(outcome: Outcome) -> list[str]:
+    """Return a line for each try that gave no record before the one that was judged."""
+    return [f"retried, attempt {number}: {each.in_words()}" for number, each in enumerate(outcome.attempts, start=1)]
 
 
 def _first_and_worst(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from framework.golden.store import write_atomically
+from framework.redact import Redactor
+from framework.regular_file import read_regular_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,12 +17,14 @@ if TYPE_CHECKING:
     from framework.judge import Outcome
 
 _FILE = "last_verdicts.json"
+_MOST_BYTES = 256 * 1024 * 1024
 _FINDING_KEYS = ("class", "path", "message")
 
 
 def remember(state_folder: Path, outcomes: Iterable[Outcome]) -> None:
     """Keep these outcomes as the latest; a folder that cannot be written is no reason to fail a run."""
-    entries = _read(state_folder) | {outcome.fixture: outcome.as_json() for outcome in outcomes}
+    redactor = Redactor.of(os.environ)
+    entries = _read(state_folder) | {outcome.fixture: redactor.value(outcome.as_json()) for outcome in outcomes}
     try:
         write_atomically(state_folder / _FILE, json.dumps(entries, indent=1, sort_keys=True).encode())
     except OSError:
@@ -48,7 +53,7 @@ def _is_finding(entry: Any) -> bool:
 
 def _read(state_folder: Path) -> dict[str, Any]:
     try:
-        entries = json.loads((state_folder / _FILE).read_bytes())
+        entries = json.loads(read_regular_file(state_folder / _FILE, _MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     return entries if isinstance(entries, dict) else {}

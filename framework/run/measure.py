@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from framework.explain.schedule import Schedule
+    from framework.run.retry import Attempt
     from framework.run.task import Failure, Runner, Task
 
 PAIRED_RATIO = "paired_throughput_ratio"
@@ -41,13 +42,14 @@ class Measurement:
     """The records of a fixture's runs, or the failure that ended them.
 
     The first record carries the performance of all: medians, and the list of paired ratios where there is a partner.
-    `schedules` are those of the same runs, as far as the engine tells them.
+    `schedules` are those of the same runs, as far as the engine tells them. `attempts` gave no record before it.
     """
 
     records: tuple[dict[str, Any], ...]
     failure: Failure | None
     seconds: float
     schedules: tuple[Schedule, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
 
     @property
     def record(self) -> dict[str, Any] | None:

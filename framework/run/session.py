@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from framework.clock import today
 from framework.errors import ExitCode, GoldenError, MissingGoldenError, worst_exit_code
 from framework.explain.divergence import Aids
 from framework.explain.drift import Drift, collect_drift
-from framework.golden.store import Golden, golden_path, read_golden
+from framework.golden.store import Golden, read_golden_of
 from framework.judge import (
     Outcome,
     Verdict,
@@ -26,12 +27,16 @@ from framework.judge import (
     staleness,
     unreadable_outcome,
 )
+from framework.quarantine.entry import NO_QUARANTINE, Quarantine
+from framework.quarantine.excuse import under_quarantine
 from framework.run.adapter import DecodesTokens
 from framework.run.measure import PAIRED_RATIO, Measurement, measure
+from framework.run.retry import NO_RETRIES, Retries
 from framework.run.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import date
     from pathlib import Path
 
     from framework.manifest.fixture import Fixture
@@ -61,7 +66,8 @@ class Session:
     """Runs and judges fixtures with one engine on one machine.
 
     `fixtures` holds every fixture of the workspace by name, since a partner need not be selected. `platform` is the one
-    asked for, or None for the best one each fixture has here.
+    asked for, or None for the best one each fixture has here. `quarantine` excuses what it declares, on the day
+    `today`. `retries` says how often an engine that gave no record may be tried again.
     """
 
     workspace: Workspace
@@ -69,6 +75,9 @@ class Session:
     runner: Runner
     fixtures: Mapping[str, Fixture]
     platform: str | None = None
+    quarantine: Quarantine = NO_QUARANTINE
+    today: date = field(default_factory=today)
+    retries: Retries = NO_RETRIES
     _records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _hashes: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     _descriptions: Mapping[str, SettingDescription] | None = None
@@ -80,8 +89,9 @@ class Session:
         to_run = {fixture.name for fixture in selected}
 
         def settle(outcome: Outcome) -> None:
-            outcomes[outcome.fixture] = outcome
-            announce(outcome)
+            excused = self.under_quarantine(outcome)
+            outcomes[outcome.fixture] = excused
+            announce(excused)
 
         for fixture in selected:
             prepared = self.prepare(fixture)
@@ -100,7 +110,14 @@ class Session:
     def run_one(self, fixture: Fixture) -> Outcome:
         """Run one fixture and judge it at once, related to records of this session or else to goldens."""
         prepared = self.prepare(fixture)
-        return prepared if isinstance(prepared, Outcome) else self.judge(fixture, prepared, self.measure(fixture))
+        if isinstance(prepared, Outcome):
+            return self.under_quarantine(prepared)
+        return self.under_quarantine(self.judge(fixture, prepared, self.measure(fixture)))
+
+    def under_quarantine(self, outcome: Outcome) -> Outcome:
+        """Return an outcome as the fixture's entry in the quarantine leaves it, if it has one."""
+        platform = self.platform_of(self.fixtures[outcome.fixture])
+        return under_quarantine(outcome, self.quarantine, platform, self.today)
 
     def prepare(self, fixture: Fixture) -> Golden | Outcome:
         """Return the golden to judge a fixture with, or the outcome where there is nothing to judge."""
@@ -110,25 +127,34 @@ class Session:
         assert platform is not None, "without a platform it is skipped"
         return readable_golden(self.workspace, fixture, platform, self.hashes(fixture))
 
-    def measure(self, fixture: Fixture) -> Measurement:
-        """Run the fixture, in turn with its partner where a ratio of the two is judged."""
+    def measure(self, fixture: Fixture, *, keep: bool = True) -> Measurement:
+        """Run the fixture, in turn with its partner where a ratio of the two is judged.
+
+        Its record is kept for fixtures that are related to it, unless this run is not the one that counts.
+        """
         platform = self.platform_of(fixture)
         assert platform is not None, "only a fixture that has a platform here is run"
         partner = self.fixtures.get(partner_of(fixture) or "")
         tasks = [Task(each, self.workspace.model_path(each), platform) for each in (fixture, partner) if each]
-        measurement = measure(self.runner, tasks[0], tasks[1] if partner else None)
-        if measurement.record is not None:
+        once = partial(measure, self.runner, tasks[0], tasks[1] if partner else None)
+        measurement = self.retries.measured(fixture.name, once)
+        if measurement.record is not None and keep:
             self._records[fixture.name] = measurement.record
         return measurement
 
     def judge(self, fixture: Fixture, golden: Golden, measurement: Measurement) -> Outcome:
         """Judge what a run gave."""
         if measurement.failure is not None:
-            return failed_outcome(fixture, measurement.failure, measurement.seconds)
+            failed = failed_outcome(fixture, measurement.failure, measurement.seconds)
+            return dataclasses.replace(failed, attempts=measurement.attempts)
         partners = self._partners(fixture)
         aids = self._aids(fixture, measurement)
         outcome = judge(fixture, golden, measurement.records, self.descriptions(), partners, aids=aids)
-        return dataclasses.replace(outcome, seconds=measurement.seconds)
+        return dataclasses.replace(outcome, seconds=measurement.seconds, attempts=measurement.attempts)
+
+    def record_of(self, fixture_name: str) -> Mapping[str, Any] | None:
+        """Return the record that a fixture gave in this session, if it ran."""
+        return self._records.get(fixture_name)
 
     def descriptions(self) -> Mapping[str, SettingDescription]:
         """Return the engine's settings, asked for once."""
@@ -215,7 +241,7 @@ def readable_golden(
     `hashes` are those of its model; None if it is not here, and then only the manifest can make the golden stale.
     """
     try:
-        golden = read_golden(golden_path(workspace.goldens_root, fixture.name, platform))
+        golden = read_golden_of(workspace.goldens_root, fixture.name, platform)
         _belongs_to(golden, fixture.name, platform)
     except MissingGoldenError as error:
         return missing_outcome(fixture, error)

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from framework.compare.finding import FindingClass
+from framework.redact import redacted
+from framework.run.engine_environment import engine_environment
 from framework.run.task import Failure, Result, Task
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ _READ_BYTES = 1 << 20
 class SubprocessRunner:
     """A runner that owns at most one worker process.
 
-    `environment` is laid over this process's own, for runs under another instruction set.
+    `environment` is laid over what an engine gets of this process's own, for runs under another instruction set.
     """
 
     def __init__(self, workspace: Workspace, environment: Mapping[str, str] | None = None) -> None:
@@ -81,7 +83,7 @@ class _Worker:
             pass_fds=(requests_read, answers_write),
             env={
                 "OMP_WAIT_POLICY": "passive",  # threads that spin while they wait take the cores of other workers
-                **os.environ,
+                **engine_environment(os.environ, workspace.engine_environment),
                 "PYTHONHASHSEED": "0",
                 "PYTHONPATH": _python_path(),
                 **environment,
@@ -174,7 +176,7 @@ class _Worker:
 def _result(answer: dict[str, Any]) -> Result:
     if "failure" in answer:
         failure = answer["failure"]
-        return Result(None, Failure(FindingClass(failure["class"]), failure["message"]))
+        return Result(None, Failure(FindingClass(failure["class"]), redacted(failure["message"])))
     return Result(answer["record"], None, answer["schedule"])
 
 

@@ -7,9 +7,9 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from framework.clock import today
 from framework.errors import ExitCode
 from framework.golden.store import Golden
 from framework.judge import Outcome
@@ -143,7 +143,7 @@ class Soaker:
             exit_code=outcome.exit_code if outcome.findings else ExitCode.GOOD,
             compared=outcome.compared,
             seconds=seconds,
-            date=datetime.now(UTC).date().isoformat(),
+            date=today().isoformat(),
             overrides=planned.variation.overrides,
             order=planned.variation.order,
             arrivals=planned.variation.arrivals,

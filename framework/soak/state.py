@@ -20,9 +20,11 @@ import filelock
 
 from framework.errors import UsageError
 from framework.golden.store import write_atomically
+from framework.regular_file import read_regular_file
 from framework.soak.soak_run import SoakRun, soak_run_from
 
 STATE_SCHEMA: Final = "golden.soak-state/1"
+_MOST_BYTES: Final = 256 * 1024 * 1024
 
 
 def state_path(state_folder: Path, fixture_name: str, platform: str) -> Path:
@@ -118,7 +120,7 @@ def open_state(path: Path, key: Mapping[str, str], *, fresh: bool = False) -> So
     """
     state = SoakState(path, key)
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_regular_file(path, _MOST_BYTES).split(b"\n")
     except FileNotFoundError:
         return state
     except OSError as error:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from typing import TYPE_CHECKING
 
 from framework.errors import UsageError
+from framework.visible import is_visible
 
 if TYPE_CHECKING:
     import argparse
 
 _NO = ("", "0", "false", "no")
-_LOOK_EMPTY = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Fillers that Unicode counts as letters or symbols, and that nobody can see."""
 
 
 def readable_reason(reason: str, why: str) -> str:
@@ -27,11 +25,6 @@ def readable_reason(reason: str, why: str) -> str:
     if not is_visible(text):
         raise UsageError(f"--reason is empty; say {why}, for whoever reads them later")
     return text
-
-
-def is_visible(text: str) -> bool:
-    """Say whether a text has a character that a reader can see: a letter, a number, punctuation or a symbol."""
-    return any(unicodedata.category(char)[0] in "LNPS" and char not in _LOOK_EMPTY for char in text)
 
 
 def refuse_under_ci(way_out: str) -> None:

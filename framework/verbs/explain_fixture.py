@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from framework.errors import ExitCode, GoldenError
 from framework.explain.fixture import explain_fixture
 from framework.explain.fixture_text import fixture_lines
-from framework.golden.store import Golden, golden_path, read_golden
+from framework.golden.store import Golden, read_golden_of
 from framework.report.streams import log, out, print_json
 from framework.run.history import last_verdict
 from framework.verbs.offline_session import open_offline
@@ -56,6 +56,6 @@ def _on_disk(session: Session, fixture: Fixture) -> Golden | None:
     if platform is None:
         return None
     try:
-        return read_golden(golden_path(session.workspace.goldens_root, fixture.name, platform))
+        return read_golden_of(session.workspace.goldens_root, fixture.name, platform)
     except GoldenError:
         return None

@@ -9,8 +9,10 @@ from framework.manifest import lint_engine
 from framework.manifest.lint import lint
 from framework.manifest.linted import Linted, LintProblem, Severity
 from framework.manifest.load import load_all
+from framework.quarantine.load import load_quarantine
 from framework.report.streams import out, print_json
 from framework.run.adapter import ChecksFixtures, ChecksSampling
+from framework.verbs.quarantined import problems_of_quarantine
 from framework.workspace import Workspace, load_adapter, open_workspace
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     loaded = load_all(workspace.fixtures_root)
     problems = _problems(loaded.fixtures, workspace, load_adapter(workspace))
     errors = [str(error) for error in loaded.errors]
+    try:
+        problems += problems_of_quarantine(load_quarantine(workspace.root), workspace, loaded.fixtures)
+    except ManifestError as broken:
+        errors.append(str(broken))
     if not (loaded.fixtures or errors or problems):
         raise NothingSelectedError(f"there is no manifest below {workspace.fixtures_root}; write one, NAME.yaml")
     failed = bool(errors) or any(problem.severity is Severity.ERROR for problem in problems)
@@ -40,7 +46,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     for problem in problems:
         out(f"{problem.severity}: {problem}")
     found = len(errors) + len(problems)
-    out(f"{len(loaded.fixtures) + len(errors)} manifests, {found} problem{'s' if found != 1 else ''}.")
+    out(f"{len(loaded.fixtures) + len(loaded.errors)} manifests, {found} problem{'s' if found != 1 else ''}.")
     return code
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from framework.errors import UsageError
 from framework.golden.store import why_not_writable, write_atomically
+from framework.redact import redacted
 from framework.report.streams import log, out, print_json
 from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
@@ -87,7 +88,7 @@ def _soak(opened: Opened, arguments: argparse.Namespace) -> list[FixtureSoak]:
 def _write_report(path: Path, soaks: list[FixtureSoak], arguments: argparse.Namespace) -> None:
     """Write the report; a disk that is full now does not change what the soak has found."""
     try:
-        write_atomically(path, markdown_report(soaks).encode())
+        write_atomically(path, redacted(markdown_report(soaks)).encode())
     except OSError as error:
         log(f"golden: --report {path}: it could not be written: {error.strerror or error}")
     else:

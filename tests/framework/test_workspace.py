@@ -13,7 +13,7 @@ def test_the_root_is_the_nearest_parent_with_both_folders(tmp_path: Path, monkey
     root = make_toy_root(tmp_path / "root")
     (root.path / "deep" / "fixtures").mkdir(parents=True)
     monkeypatch.chdir(root.path / "deep" / "fixtures")
-    assert open_workspace(None, None) == Workspace(root.path, ADAPTER)
+    assert open_workspace(None, None) == Workspace(root.path, ADAPTER, ("TOY_*",))
 
 
 def test_a_given_adapter_beats_the_configured_one_beats_the_default(tmp_path: Path) -> None:

@@ -30,6 +30,17 @@ def _default(name: str, otherwise: str) -> str:
     return path.read_text().strip() if path.is_file() else otherwise
 
 
+def _while_it_lasts(fault: str) -> str:
+    """The fault, as many times as `toy_faults_left` beside this file says, for ever without it; then `toy_then`."""
+    path = Path(__file__).with_name("toy_faults_left")
+    if fault == "none" or not path.is_file():
+        return fault
+    left = int(path.read_text())
+    path.write_text(str(max(left - 1, 0)))
+    then = path.with_name("toy_then")
+    return fault if left else then.read_text() if then.is_file() else "none"
+
+
 class ToyEngine:
     def __init__(self) -> None:
         self._runs = 0
@@ -72,6 +83,7 @@ class ToyEngine:
         pinned = {**fixture.engine, **overrides}
         settings = {name: pinned.get(name, description.default) for name, description in self.describe().items()}
         fault = settings["fault"] if "fault" in pinned else _default("fault", "none")
+        fault = _while_it_lasts(fault)
         misbehave(fault)
         time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
         requests = plain_requests(fixture.workload, encode=lambda text: list(text.encode()), vocabulary_size=VOCABULARY)

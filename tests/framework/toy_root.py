@@ -15,6 +15,7 @@ from tests.framework import toy_adapter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ADAPTER = "toy_adapter:ToyEngine"
+CONFIGURATION = f'[tool.golden]\nadapter = "{ADAPTER}"\nengine_environment = ["TOY_*"]\n'
 
 MANIFEST = """\
 manifest: 1
@@ -61,7 +62,18 @@ class ToyRoot:
         return path
 
     def set_default_mode(self, mode: str) -> None:
-        (self.path / "toy_default_mode").write_text(mode)
+        self.set_default("mode", mode)
+
+    def set_default(self, name: str, value: str) -> None:
+        """Change what the toy does where no manifest pins it: its `mode`, or its `fault`."""
+        (self.path / f"toy_default_{name}").write_text(value)
+
+    def misbehave(self, fault: str, *, runs: int | None = None, then: str = "none") -> None:
+        """Let unpinned fixtures show a fault, in so many runs, or in all; `then` is what follows."""
+        self.set_default("fault", fault)
+        (self.path / "toy_then").write_text(then)
+        if runs is not None:
+            (self.path / "toy_faults_left").write_text(str(runs))
 
     def copy(self, path: Path) -> ToyRoot:
         shutil.copytree(self.path, path)
@@ -107,5 +119,5 @@ def make_toy_root(path: Path) -> ToyRoot:
     (path / "goldens").mkdir()
     toy_adapter.toy_model(path / "fixtures" / "models" / "toy")
     shutil.copy(toy_adapter.__file__, path / "toy_adapter.py")
-    (path / "pyproject.toml").write_text(f'[tool.golden]\nadapter = "{ADAPTER}"\n')
+    (path / "pyproject.toml").write_text(CONFIGURATION)
     return ToyRoot(path)

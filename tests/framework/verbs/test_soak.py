@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.framework.toy_root import ToyRoot, make_toy_root
+from tests.framework.toy_root import ADAPTER, CONFIGURATION, ToyRoot, make_toy_root
 
 FLAKY = """\
 import os
@@ -31,7 +31,7 @@ class FlakyEngine(ToyEngine):
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> ToyRoot:
     root = make_toy_root(tmp_path_factory.mktemp("soak"))
     (root.path / "flaky_adapter.py").write_text(FLAKY)
-    (root.path / "pyproject.toml").write_text('[tool.golden]\nadapter = "flaky_adapter:FlakyEngine"\n')
+    (root.path / "pyproject.toml").write_text(CONFIGURATION.replace(ADAPTER, "flaky_adapter:FlakyEngine"))
     root.write("a", prompts="one, two, three")
     root.write("folder/b", engine="async_sched_mode: legacy", prompts="one, two")
     root.regen()
