@@ -121,6 +121,13 @@ def _parser() -> argparse.ArgumentParser:
         help="try an engine that crashed, hung or ran out of memory up to N times more; every attempt is shown",
     )
     run_verb.add_argument("--junit", type=_path, metavar="FILE", help="also write a JUnit report")
+    run_verb.add_argument(
+        "--markdown", type=_path, metavar="FILE", help="also write a Markdown report of at most 64 KB"
+    )
+    run_verb.add_argument("--report", type=_path, metavar="FILE", help="also write the document that --json prints")
+    run_verb.add_argument(
+        "--github", action="store_true", help="also annotate manifests in GitHub Actions, at most ten lines on stderr"
+    )
 
     compare = _verb(verbs, "compare", "compare_files", "compare two record or golden files under rules; runs nothing")
     compare.add_argument("--rules", type=_path, required=True, help="a YAML file with assert, inform and ignore")

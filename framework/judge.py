@@ -54,7 +54,8 @@ class Verdict(StrEnum):
 class Outcome:
     """The verdict on one fixture with its findings and how many values stand behind it.
 
-    `reason` says why a fixture was skipped, or which figures were not judged here. `detectable` holds the smallest
+    `reason` says why a fixture was skipped, or which figures were not judged here. `platform` is where it ran, empty if
+    nowhere. `detectable` holds the smallest
     relative change that could have been noticed, by the name of each performance figure that was judged by samples.
     `quarantine` is what its entry in
     `quarantine.yaml` makes of it, where it has one. `attempts` are the tries that gave no record before the one that is
@@ -70,6 +71,7 @@ class Outcome:
     ignored: int = 0
     seconds: float = 0.0
     reason: str = ""
+    platform: str = ""
     detectable: Mapping[str, float] = field(default_factory=dict)
     quarantine: Note | None = None
     attempts: tuple[Attempt, ...] = ()
@@ -88,6 +90,8 @@ class Outcome:
         }
         if self.detectable:
             entry["minimum_detectable_effect"] = {name: round(size, 4) for name, size in self.detectable.items()}
+        if self.platform:
+            entry["platform"] = self.platform
         if self.reason:
             entry["reason"] = self.reason
         if self.quarantine is not None:

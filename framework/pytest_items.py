@@ -10,6 +10,7 @@ import pytest
 from framework.errors import GoldenInferenceError, internal_error
 from framework.judge import Outcome, Verdict
 from framework.manifest.load import load_all, load_manifest
+from framework.report.neutral import neutral
 from framework.report.pytest_summary import outcome_text
 from framework.report.text import outcome_lines
 from framework.run.session import Session
@@ -134,7 +135,7 @@ class FixtureItem(pytest.Item):
         `GOLDEN_DEBUG=1` adds its traceback.
         """
         if isinstance(excinfo.value, FixtureFailedError):
-            return "\n".join(outcome_lines(excinfo.value.outcome))
+            return neutral("\n".join(outcome_lines(excinfo.value.outcome)))
         if isinstance(excinfo.value, GoldenInferenceError):
             return str(excinfo.value)
         if isinstance(excinfo.value, Exception) and os.environ.get("GOLDEN_DEBUG") != "1":

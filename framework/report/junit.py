@@ -11,6 +11,8 @@ from framework.redact import redacted
 from framework.report.text import outcome_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from framework.judge import Outcome
     from framework.run.session import Report
 
@@ -43,8 +45,8 @@ def _case(outcome: Outcome) -> ET.Element:
         time=f"{outcome.seconds:.3f}",
     )
     properties = ET.SubElement(case, "properties")
-    for key, value in (("verdict", outcome.verdict.value), ("compared", str(outcome.compared))):
-        ET.SubElement(properties, "property", name=key, value=value)
+    for key, value in _properties(outcome):
+        ET.SubElement(properties, "property", name=key, value=_clean(value))
     if outcome.verdict is Verdict.SKIP:
         ET.SubElement(case, "skipped", message=_clean(outcome.reason))
     elif outcome.verdict is Verdict.QUARANTINED:  # as pytest writes what is expected to fail
@@ -58,6 +60,19 @@ def _case(outcome: Outcome) -> ET.Element:
         kinds = ", ".join(sorted({finding.kind.value for finding in outcome.findings}))
         ET.SubElement(case, tag, message=_clean(kinds)).text = _clean("\n".join(outcome_lines(outcome)))
     return case
+
+
+def _properties(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """Yield what a test case has beside its result, by name."""
+    yield "verdict", outcome.verdict.value
+    yield "compared", str(outcome.compared)
+    if outcome.platform:
+        yield "platform", outcome.platform
+        yield "golden", f"goldens/{outcome.fixture}/{outcome.platform}.json"
+    if outcome.findings:
+        yield "classes", ", ".join(sorted({finding.kind.value for finding in outcome.findings}))
+    if causes := sorted({finding.cause for finding in outcome.findings if finding.cause}):
+        yield "causes", ", ".join(causes)
 
 
 def _clean(text: str) -> str:

@@ -14,6 +14,7 @@ from framework.explain.drift import Drift, collect_drift
 from framework.golden.store import write_atomically
 from framework.judge import Outcome, Verdict
 from framework.report.json_report import RUN_SCHEMA, run_document
+from framework.report.neutral import neutral
 from framework.report.streams import json_text
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def summary_lines(texts: Sequence[str]) -> list[str]:
     compared = sum(outcome["entry"]["compared"] for outcome in outcomes)
     seconds = sum(outcome["entry"]["seconds"] for outcome in outcomes)
     lines = [f"DEFAULT CHANGED: {drift.in_words()}." for drift in _drift(outcomes)]
-    return [*lines, f"{len(outcomes)} fixtures, {compared} values compared in {seconds:.1f} s"]
+    return [*map(neutral, lines), f"{len(outcomes)} fixtures, {compared} values compared in {seconds:.1f} s"]
 
 
 def write_report(path: Path, texts: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ import sys
 from typing import Any, TextIO
 
 from framework.redact import Redactor, redacted
+from framework.report.neutral import neutral
 
 
 def prepare_streams() -> None:
@@ -32,14 +33,20 @@ def prepare_streams() -> None:
 
 
 def out(text: str, end: str = "\n") -> None:
-    """Print a line of a result, without secrets.
+    """Print a line of a result, without secrets; it controls neither the terminal nor a pipeline that reads the log."""
+    _write(f"{neutral(redacted(text))}{end}")
 
-    A reader that left, or a full disk, ends the output and not the command: what it found still ends in its exit code.
-    """
-    _write(f"{redacted(text)}{end}")
+
+def out_drawn(text: str) -> None:
+    """Print what is drawn already, with its colours; whoever drew it has made the texts of others harmless."""
+    _write(redacted(text))
 
 
 def _write(text: str) -> None:
+    """Write to stdout.
+
+    A reader that left, or a full disk, ends the output and not the command: what it found still ends in its exit code.
+    """
     try:
         sys.stdout.write(text)
     except OSError as error:
@@ -55,7 +62,12 @@ def flush_out() -> None:
 
 
 def log(text: str) -> None:
-    """Print a line that is not part of a result, without secrets."""
+    """Print a line that is not part of a result, as harmless as one that is."""
+    tell_pipeline(neutral(text))
+
+
+def tell_pipeline(text: str) -> None:
+    """Print a line for the pipeline that reads the log, as it stands but for secrets."""
     try:
         sys.stderr.write(f"{redacted(text)}\n")
         sys.stderr.flush()

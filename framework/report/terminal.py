@@ -5,19 +5,22 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from framework.errors import ExitCode
 from framework.judge import Verdict
-from framework.report.streams import out
-from framework.report.text import attempt_words, detectable_lines, outcome_lines, quarantine_words, severity
+from framework.report.neutral import neutral
+from framework.report.streams import out_drawn
+from framework.report.text import notes_of, outcome_lines, severity, summary_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from framework.judge import Outcome
     from framework.manifest.fixture import Fixture
@@ -39,8 +42,17 @@ def show(draw: Callable[[Console], None]) -> None:
     drawn = io.StringIO()
     is_terminal = sys.stdout.isatty()
     width = max(shutil.get_terminal_size().columns, _NARROWEST) if is_terminal else _PLAIN_WIDTH
-    draw(Console(file=drawn, force_terminal=is_terminal, no_color=not is_terminal, width=width, highlight=False))
-    out(drawn.getvalue(), end="")
+    draw(_Console(file=drawn, force_terminal=is_terminal, no_color=not is_terminal, width=width, highlight=False))
+    out_drawn(drawn.getvalue())
+
+
+class _Console(Console):
+    """A console on which no text but its own can control the terminal."""
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        """Draw, with every text made harmless; a renderable that holds others draws them here too."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(neutral(segment.text), segment.style)
 
 
 def progress_line(outcome: Outcome) -> str:
@@ -53,12 +65,14 @@ def retry_line(fixture_name: str, attempt: Attempt, number: int) -> str:
     return f"RETRY       {fixture_name}  attempt {number} gave no record: {attempt.in_words()}"
 
 
-def print_report(report: Report, fixtures: Mapping[str, Fixture]) -> None:
-    """Print a report to stdout."""
-    show(lambda console: _draw(console, report, fixtures))
+def print_report(
+    report: Report, fixtures: Mapping[str, Fixture], *, summary: str | None = None, note: str | None = None
+) -> None:
+    """Print a report to stdout; `summary` stands for the usual one, `note` is a last line."""
+    show(lambda console: _draw(console, report, fixtures, summary or summary_line(report), note))
 
 
-def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture]) -> None:
+def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture], summary: str, note: str | None) -> None:
     for drift in report.drift:
         to.print(Text(f"DEFAULT CHANGED: {drift.in_words()}.", style="bold yellow"), soft_wrap=True)
     to.print(_table(report, fixtures))
@@ -69,7 +83,9 @@ def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture]) -> None:
     if len(failed) > SHOWN_FAILURES:
         to.print(f"\nand {len(failed) - SHOWN_FAILURES} more failing fixtures; `--json` has them all")
     to.print()
-    to.print(Text(_summary(report)), soft_wrap=True)
+    to.print(Text(f"{summary} {_next_step(report)}"), soft_wrap=True)
+    if note:
+        to.print(Text(note), soft_wrap=True)
 
 
 def _table(report: Report, fixtures: Mapping[str, Fixture]) -> Table:
@@ -86,26 +102,13 @@ def _table(report: Report, fixtures: Mapping[str, Fixture]) -> Table:
             Text(outcome.verdict.value, style=_COLOURS.get(outcome.verdict, _FAILED_COLOUR)),
             str(outcome.compared),
             f"{outcome.seconds:.1f}",
-            Text(f"{proves}{''.join(f' [{note}]' for note in _notes(outcome))}"),
+            Text(f"{proves}{''.join(f' [{note}]' for note in notes_of(outcome))}"),
         )
     return table
 
 
-def _notes(outcome: Outcome) -> list[str]:
-    quarantine = [quarantine_words(outcome.quarantine)] if outcome.quarantine else []
-    return [*filter(None, [outcome.reason]), *detectable_lines(outcome), *quarantine, *attempt_words(outcome)]
-
-
-def _summary(report: Report) -> str:
-    counts = {verdict: sum(outcome.verdict is verdict for outcome in report.outcomes) for verdict in Verdict}
-    parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
-    compared = sum(outcome.compared for outcome in report.outcomes)
-    seconds = sum(outcome.seconds for outcome in report.outcomes)
-    text = f"{', '.join(parts)}; {compared} values compared in {seconds:.1f} s."
-    return f"{text} {_next_step(report, counts)}"
-
-
-def _next_step(report: Report, counts: Mapping[Verdict, int]) -> str:
+def _next_step(report: Report) -> str:
+    counts = Counter(outcome.verdict for outcome in report.outcomes)
     if report.exit_code is ExitCode.GOOD and counts[Verdict.QUARANTINED]:
         return "Every golden holds but those of the fixtures in quarantine, which fail as `golden quarantine` lists."
     if report.exit_code is ExitCode.GOOD and counts[Verdict.SKIP]:

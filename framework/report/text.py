@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from framework.compare.finding import FindingClass
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from framework.compare.finding import Finding
     from framework.judge import Outcome
     from framework.quarantine.entry import Note
+    from framework.run.session import Report
 
 SHOWN_FINDINGS = 8
 _VALUE_WIDTH = 60
@@ -53,6 +55,21 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     if outcome.findings and (step := _NEXT_STEP.get(outcome.findings[0].kind)) is not None:
         lines.append(f"  next: {step}")
     return lines
+
+
+def notes_of(outcome: Outcome) -> list[str]:
+    """Return what there is to say of an outcome beside its verdict, in short."""
+    quarantine = [quarantine_words(outcome.quarantine)] if outcome.quarantine else []
+    return [*filter(None, [outcome.reason]), *detectable_lines(outcome), *quarantine, *attempt_words(outcome)]
+
+
+def summary_line(report: Report) -> str:
+    """Return how many fixtures have each verdict, and how much was compared in how long."""
+    counts = Counter(outcome.verdict for outcome in report.outcomes)
+    parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
+    compared = sum(outcome.compared for outcome in report.outcomes)
+    seconds = sum(outcome.seconds for outcome in report.outcomes)
+    return f"{', '.join(parts)}; {compared} values compared in {seconds:.1f} s."
 
 
 def detectable_lines(outcome: Outcome) -> list[str]:

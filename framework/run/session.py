@@ -115,9 +115,10 @@ class Session:
         return self.under_quarantine(self.judge(fixture, prepared, self.measure(fixture)))
 
     def under_quarantine(self, outcome: Outcome) -> Outcome:
-        """Return an outcome as the fixture's entry in the quarantine leaves it, if it has one."""
+        """Return an outcome as the fixture's entry in the quarantine leaves it, if it has one; with its platform."""
         platform = self.platform_of(self.fixtures[outcome.fixture])
-        return under_quarantine(outcome, self.quarantine, platform, self.today)
+        placed = dataclasses.replace(outcome, platform=platform or "")
+        return under_quarantine(placed, self.quarantine, platform, self.today)
 
     def prepare(self, fixture: Fixture) -> Golden | Outcome:
         """Return the golden to judge a fixture with, or the outcome where there is nothing to judge."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from framework.explain.words import counted
 from framework.golden.store import Golden
 from framework.judge import Outcome, Verdict, judge_golden_alone, skipped_outcome
 from framework.report.json_report import CHECK_SCHEMA, report_document
 from framework.report.streams import print_json
 from framework.report.terminal import print_report
+from framework.report.text import summary_line
 from framework.run.session import readable_golden, report_on
 from framework.verbs.lint_manifests import refuse_broken_manifests
 from framework.verbs.opened import Opened, open_selection
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from framework.errors import ExitCode
     from framework.manifest.fixture import Fixture
+    from framework.run.session import Report
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
@@ -37,11 +40,27 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         for outcome in _check(opened, fixture, [arguments.platform] if arguments.platform else fixture.platforms)
     )
     report = report_on(outcomes, opened.fixtures.values())
+    checked = _checked(report, opened.fixtures)
     if arguments.json:
-        print_json(report_document(report, CHECK_SCHEMA))
+        print_json(report_document(report, CHECK_SCHEMA) | {"checked": checked})
     else:
-        print_report(report, opened.fixtures)
+        verdicts = summary_line(report).partition(";")[0]
+        print_report(
+            report,
+            opened.fixtures,
+            summary=f"{verdicts}; {counted(checked['goldens'], 'golden')} read, sealed and current,"
+            f" {counted(checked['relations'], 'relation')} between them looked at.",
+        )
     return report.exit_code
+
+
+def _checked(report: Report, fixtures: Mapping[str, Fixture]) -> dict[str, int]:
+    """Return how many goldens could be believed, and how many relations of theirs were looked at."""
+    believed = [outcome for outcome in report.outcomes if outcome.verdict in (Verdict.PASS, Verdict.FAIL)]
+    return {
+        "goldens": len(believed),
+        "relations": sum(len(fixtures[outcome.fixture].relations) for outcome in believed),
+    }
 
 
 def _check(opened: Opened, fixture: Fixture, platforms: list[str] | tuple[str, ...]) -> list[Outcome]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from typing import TYPE_CHECKING
 
-from framework.errors import UsageError
-from framework.golden.store import why_not_writable, write_atomically
 from framework.quarantine.passes import count_passes
+from framework.report.github import workflow_commands
 from framework.report.json_report import RUN_SCHEMA, report_document
-from framework.report.junit import junit_xml
-from framework.report.streams import log, print_json
+from framework.report.streams import log, print_json, tell_pipeline
 from framework.report.terminal import print_report, progress_line, retry_line
+from framework.report.timing import Timing
 from framework.run.history import remember
 from framework.run.rerun import diagnosed
 from framework.run.retry import Retries
@@ -20,19 +20,18 @@ from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.lint_manifests import refuse_broken_manifests
 from framework.verbs.opened import open_selection
 from framework.verbs.quarantined import quarantine_in_force
+from framework.verbs.report_files import refuse_unwritable, write_files
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
     from framework.errors import ExitCode
-    from framework.run.session import Report
 
 
 def run(arguments: argparse.Namespace) -> ExitCode:
     """Run what was selected and print its report."""
-    if arguments.junit is not None and (why := why_not_writable(arguments.junit)):
-        raise UsageError(f"--junit {arguments.junit}: it cannot be written: {why}; choose another file")
+    began = time.monotonic()
+    refuse_unwritable(arguments)
     opened = open_selection(arguments)
     refuse_broken_manifests(opened)
     quarantine = quarantine_in_force(opened.workspace, opened.fixtures.values())
@@ -56,22 +55,18 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     state_folder = opened.workspace.state_folder
     report = dataclasses.replace(report, outcomes=count_passes(state_folder, outcomes))
     remember(state_folder, report.outcomes)
-    if arguments.junit is not None:
-        _write_junit(arguments.junit, report)
+    timing = Timing(wall=time.monotonic() - began, engine=sum(outcome.seconds for outcome in report.outcomes))
+    document = report_document(report, RUN_SCHEMA) | {"timing": timing.as_json()}
+    write_files(arguments, report, document)
+    if arguments.github:
+        for command in workflow_commands(report, opened.fixtures, opened.workspace.root):
+            tell_pipeline(command)
     if arguments.json:
-        print_json(report_document(report, RUN_SCHEMA))
+        print_json(document)
     else:
-        print_report(report, opened.fixtures)
+        print_report(report, opened.fixtures, note=timing.in_words())
     return report.exit_code
 
 
 def _say_nothing(_: str) -> None:
     """Leave stderr alone, since the document on stdout has it all."""
-
-
-def _write_junit(path: Path, report: Report) -> None:
-    """Write the report; a disk that is full now does not change what the run has found."""
-    try:
-        write_atomically(path, junit_xml(report))
-    except OSError as error:
-        log(f"golden: --junit {path}: it could not be written: {error.strerror or error}")

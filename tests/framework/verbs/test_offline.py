@@ -121,3 +121,10 @@ def test_check_relates_goldens(toy: ToyRoot) -> None:
     code, document = toy.json("check", "legacy")
     assert code == 1
     assert {finding["class"] for finding in document["fixtures"][0]["findings"]} == {"RELATION"}
+
+
+def test_check_says_how_many_goldens_and_relations_it_looked_at(recorded: ToyRoot) -> None:
+    code, document = recorded.json("check")
+    assert code == 0
+    assert document["checked"] == {"goldens": 2, "relations": 1}
+    assert "2 PASS; 2 goldens read, sealed and current, 1 relation between" in recorded.golden("check").stdout

@@ -43,7 +43,12 @@ def test_goldens_that_were_just_recorded_pass(toy: ToyRoot) -> None:
     assert verdicts(document) == {"default": "PASS", "mode/legacy": "PASS"}
     assert document["settings_drift"] == []
     entry = document["fixtures"][0]
-    assert entry.keys() == {"fixture", "verdict", "compared", "informed", "ignored", "seconds", "findings"}
+    usual = {"fixture", "verdict", "compared", "informed", "ignored", "seconds", "platform", "findings"}
+    assert entry.keys() == usual
+    assert entry["platform"] == "cpu"
+    timing = document["timing"]
+    assert timing.keys() == {"wall_seconds", "engine_seconds", "framework_seconds", "framework_share"}
+    assert timing["wall_seconds"] >= timing["framework_seconds"] >= 0.0
     assert entry["compared"] == 2 * (6 + 1 + 1 + 6) + 2
 
 
@@ -232,3 +237,23 @@ def test_an_error_is_one_json_document_too(toy: ToyRoot) -> None:
     code, document = toy.json("run", "nothing")
     assert (code, document["verdict"], document["exit_code"]) == (13, "ERROR", 13)
     assert "nothing" in document["error"]
+
+
+def test_reports_are_files_beside_what_is_printed(toy: ToyRoot) -> None:
+    code, document = toy.json("run", "--report", "r.json", "--markdown", "r.md", "--junit", "r.xml")
+    assert code == 0
+    assert json.loads((toy.path / "r.json").read_text()) == document
+    assert (toy.path / "r.md").read_text().startswith("## Golden values: PASS\n")
+    assert "<testsuite" in (toy.path / "r.xml").read_text()
+
+
+@pytest.mark.parametrize("option", ["--report", "--markdown", "--junit"])
+def test_a_report_that_could_not_be_written_is_refused_before_anything_runs(toy: ToyRoot, option: str) -> None:
+    done = toy.golden("run", option, "no/such/folder/file")
+    assert done.returncode == 2
+    assert f"{option} no/such/folder/file: it cannot be written" in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_share_of_the_framework_is_said(toy: ToyRoot) -> None:
+    assert "The framework around the engine took" in toy.golden("run").stdout

@@ -1,0 +1,52 @@
+"""The files that a run is asked to write beside what it prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from framework.errors import UsageError
+from framework.golden.store import why_not_writable, write_atomically
+from framework.report.junit import junit_xml
+from framework.report.markdown import markdown_report
+from framework.report.streams import json_text, log
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+    from typing import Any
+
+    from framework.run.session import Report
+
+OPTIONS = ("junit", "markdown", "report")
+
+
+def refuse_unwritable(arguments: argparse.Namespace) -> None:
+    """Refuse, before anything runs, files that could not be written after it.
+
+    Raises:
+        UsageError: one cannot be written.
+    """
+    for option in OPTIONS:
+        path = getattr(arguments, option)
+        if path is not None and (why := why_not_writable(path)):
+            raise UsageError(f"--{option} {path}: it cannot be written: {why}; choose another file")
+
+
+def write_files(arguments: argparse.Namespace, report: Report, document: Mapping[str, Any]) -> None:
+    """Write what was asked for; a disk that is full now does not change what the run has found."""
+    for option in OPTIONS:
+        path = getattr(arguments, option)
+        if path is None:
+            continue
+        try:
+            write_atomically(path, _bytes_of(option, report, document))
+        except OSError as error:
+            log(f"golden: --{option} {path}: it could not be written: {error.strerror or error}")
+
+
+def _bytes_of(option: str, report: Report, document: Mapping[str, Any]) -> bytes:
+    if option == "junit":
+        return junit_xml(report)
+    if option == "markdown":
+        return markdown_report(report).encode("utf-8", "backslashreplace")
+    return json_text(document).encode() + b"\n"
