@@ -249,9 +249,9 @@ def test_reports_are_files_beside_what_is_printed(toy: ToyRoot) -> None:
 
 @pytest.mark.parametrize("option", ["--report", "--markdown", "--junit"])
 def test_a_report_that_could_not_be_written_is_refused_before_anything_runs(toy: ToyRoot, option: str) -> None:
-    done = toy.golden("run", option, "no/such/folder/file")
+    done = toy.golden("run", option, "pyproject.toml/file")
     assert done.returncode == 2
-    assert f"{option} no/such/folder/file: it cannot be written" in done.stderr
+    assert f"{option} pyproject.toml/file: it cannot be written" in done.stderr
     assert done.stdout == ""
 
 
