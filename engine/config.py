@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -184,18 +185,18 @@ class InferenceConfig:
             )
 
 
-def settings() -> dict[str, Setting]:
+def settings() -> Mapping[str, Setting]:
     """Return every setting by name, in the order of the fields of `InferenceConfig`."""
     return described_fields(InferenceConfig)
 
 
-def described_fields(owner: type[DataclassInstance], **common: Any) -> dict[str, Setting]:
+def described_fields(owner: type[DataclassInstance], **common: Any) -> Mapping[str, Setting]:
     """Return the fields of a dataclass that have a help text, by name; `common` are further fields of each."""
-    hints = get_type_hints(owner)
+    kinds = _kinds_of(owner)
     described = {}
     for entry in dataclasses.fields(owner):
         if "help" in entry.metadata:
-            kind, choices, optional = _kind_of(hints[entry.name])
+            kind, choices, optional = kinds[entry.name]
             described[entry.name] = Setting(
                 name=entry.name,
                 default=entry.default,
@@ -206,6 +207,13 @@ def described_fields(owner: type[DataclassInstance], **common: Any) -> dict[str,
                 **common,
             )
     return described
+
+
+@functools.cache
+def _kinds_of(owner: type[DataclassInstance]) -> Mapping[str, tuple[str, tuple[Any, ...], bool]]:
+    """The kind of every field that has a help text; type hints are texts, which take long to read."""
+    hints = get_type_hints(owner)
+    return {entry.name: _kind_of(hints[entry.name]) for entry in dataclasses.fields(owner) if "help" in entry.metadata}
 
 
 def _kind_of(hint: Any) -> tuple[str, tuple[Any, ...], bool]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -86,8 +85,7 @@ class SamplingParams:
         return self.top_k > 0 or self.top_p < 1 or self.min_p > 0
 
 
-@functools.cache
-def sampling_parameters() -> dict[str, Setting]:
+def sampling_parameters() -> Mapping[str, Setting]:
     """Return the parameters of `SamplingParams` that hold a single value, by name."""
     return described_fields(SamplingParams, noun="sampling", flag_prefix="--")
 

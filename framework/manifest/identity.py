@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
+from framework.compare.rule import Rule
 from framework.compare.rules import Rules
 from framework.manifest.fixture import Prompt, Relation, Witness, Workload
 
@@ -35,7 +36,7 @@ def manifest_sha256(
         "engine": dict(engine),
         "ranks": ranks,
         "workload": _as_map(workload) | {"prompts": [_as_map(prompt) for prompt in workload.prompts]},
-        "assert": {name: asdict(rule) for name, rule in rules.asserted.items()},
+        "assert": {name: _as_map(rule) for name, rule in rules.asserted.items()},
         "inform": sorted(rules.informed),
         "ignore": sorted(rules.ignored),
         "witness": [str(witness) for witness in witnesses],
@@ -45,5 +46,5 @@ def manifest_sha256(
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _as_map(value: Prompt | Workload) -> dict[str, Any]:
+def _as_map(value: Prompt | Workload | Rule) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}

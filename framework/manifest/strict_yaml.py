@@ -7,7 +7,7 @@ aliases. Every refusal is one `ManifestError` that names file, line, column and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -132,13 +132,14 @@ def _decode(data: bytes, source: str) -> str:
 
 @dataclass(slots=True)
 class _Frame:
-    """A collection that is being read. `key` is the map key that waits for its value."""
+    """A collection that is being read. `key` is the map key that waits for its value at `value_place`."""
 
     place: Place
     value: dict[str, Any] | list[Any]
     anchor: str | None
     size_before: int
     key: str | None = None
+    value_place: Place = ()
 
 
 @dataclass(slots=True)
@@ -153,9 +154,10 @@ class _Reader:
     roots: list[Any] = field(default_factory=list)
 
     def document(self) -> Document:
+        parser = _Loader(self.text)
         try:
-            for event in self._events():
-                self._read(event)
+            while parser.check_event():
+                self._read(parser.get_event())
         except yaml.MarkedYAMLError as error:
             raise self._syntax_error(error) from error
         except yaml.reader.ReaderError as error:
@@ -166,9 +168,6 @@ class _Reader:
         if not self.roots:
             raise ManifestError(f"{self.source}:1:1: empty. Write at least one key.")
         return Document(self.source, self.roots[0], self.keys, self.values)
-
-    def _events(self) -> Iterator[Any]:
-        return iter(yaml.parse(self.text, Loader=_Loader))
 
     def _read(self, event: Any) -> None:
         kind = type(event)
@@ -224,6 +223,7 @@ class _Reader:
             raise self._refuse(event, f"the key {key!r} stands here and in line {first}", "Keep one of the two")
         self.keys[place] = _mark(event)
         frame.key = key
+        frame.value_place = place
 
     def _open(self, event: Any, value: dict[str, Any] | list[Any]) -> None:
         self._refuse_tag(event)
@@ -259,26 +259,27 @@ class _Reader:
             raise self._refuse(
                 event, f"more than {MAXIMUM_VALUES:,} values, aliases expanded", "Move long workloads to a prompt_file"
             )
+        mark = _mark(event)
         if not self.stack:
             self.roots.append(value)
             place: Place = ()
         else:
-            place = self._place_in(self.stack[-1], event, value)
-        self.values[place] = _mark(event)
+            place = self._place_in(self.stack[-1], event, value, mark)
+        self.values[place] = mark
         return place
 
-    def _place_in(self, frame: _Frame, event: Any, value: Any) -> Place:
-        if isinstance(frame.value, list):
+    def _place_in(self, frame: _Frame, event: Any, value: Any, mark: Mark) -> Place:
+        if type(frame.value) is list:
             place: Place = (*frame.place, len(frame.value))
             frame.value.append(value)
-            self.keys[place] = _mark(event)
+            self.keys[place] = mark
             return place
+        assert isinstance(frame.value, dict)
         if frame.key is None:
             raise self._refuse(event, "a key that is not a string", "Use a plain string as key")
-        place = (*frame.place, frame.key)
         frame.value[frame.key] = value
         frame.key = None
-        return place
+        return frame.value_place
 
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:
