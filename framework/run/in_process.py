@@ -8,13 +8,15 @@ from framework.run.task import Result, Task, execute
 
 if TYPE_CHECKING:
     from framework.run.adapter import Adapter
+    from framework.run.engine_time import EngineTime
 
 
 class InProcessRunner:
     """A runner without a process of its own; it cannot stop an engine that hangs."""
 
-    def __init__(self, adapter: Adapter) -> None:
+    def __init__(self, adapter: Adapter, engine_time: EngineTime | None = None) -> None:
         self._adapter = adapter
+        self._engine_time = engine_time
 
     def start(self) -> None:
         """Be ready at once."""
@@ -22,7 +24,7 @@ class InProcessRunner:
     def run(self, task: Task, *, time_limit_s: float) -> Result:
         """Run one task; the limit cannot be enforced here."""
         del time_limit_s
-        return execute(self._adapter, task)
+        return execute(self._adapter, task, self._engine_time)
 
     def close(self) -> None:
         """Hold nothing."""

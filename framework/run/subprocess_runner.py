@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from framework.compare.finding import FindingClass
 from framework.redact import redacted
 from framework.run.engine_environment import engine_environment
+from framework.run.engine_time import EngineTime
 from framework.run.task import Failure, Result, Task
 
 if TYPE_CHECKING:
@@ -40,17 +41,24 @@ class SubprocessRunner:
     """A runner that owns at most one worker process.
 
     `environment` is laid over what an engine gets of this process's own, for runs under another instruction set.
+    `engine_time` counts when the engine loads and runs; several runners may share one.
     """
 
-    def __init__(self, workspace: Workspace, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        environment: Mapping[str, str] | None = None,
+        engine_time: EngineTime | None = None,
+    ) -> None:
         self._workspace = workspace
         self._environment = dict(environment or {})
+        self._engine_time = EngineTime() if engine_time is None else engine_time
         self._worker: _Worker | None = None
 
     def start(self) -> None:
         """Start the worker without waiting for it, so that its imports overlap with other work."""
         if self._worker is None:
-            self._worker = _Worker(self._workspace, self._environment)
+            self._worker = _Worker(self._workspace, self._environment, self._engine_time)
 
     def run(self, task: Task, *, time_limit_s: float) -> Result:
         """Run one task; the worker is killed when the limit is over. Its start is not counted."""
@@ -69,7 +77,9 @@ class SubprocessRunner:
 
 
 class _Worker:
-    def __init__(self, workspace: Workspace, environment: Mapping[str, str]) -> None:
+    def __init__(self, workspace: Workspace, environment: Mapping[str, str], engine_time: EngineTime) -> None:
+        self._engine_time = engine_time
+        self._started = time.monotonic()
         requests_read, self._requests = os.pipe()
         self._answers, answers_write = os.pipe()
         command = [sys.executable, "-P", "-m", "framework.run.worker"]
@@ -122,22 +132,30 @@ class _Worker:
 
     def _receive(self, limit_s: float, late: str) -> dict[str, Any]:
         """Return the next answer; a worker that dies or is too slow gives a failure in its stead."""
-        deadline = time.monotonic() + limit_s
+        asked = time.monotonic()
+        deadline = asked + limit_s
         while (end := self._buffer.find(b"\n")) < 0:
             remaining = deadline - time.monotonic()
             if remaining <= 0 or not select.select([self._answers], [], [], remaining)[0]:
+                self._count_since(asked)
                 return self._too_slow(late)
             data = os.read(self._answers, _READ_BYTES)
             if not data:
+                self._count_since(asked)
                 return self._died()
             self._buffer += data
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         answer = json.loads(line)
         assert isinstance(answer, dict), "a worker answers with objects"
+        self._engine_time.add(answer.pop("engine_time"), after=self._started)
         if "failure" in answer:
             answer["failure"]["message"] += self._last_output(settle_s=0.0)
         return answer
+
+    def _count_since(self, asked: float) -> None:
+        """Count the time of an engine that gave no answer: it had it all."""
+        self._engine_time.add([(asked, time.monotonic())], after=asked)
 
     def _too_slow(self, late: str) -> dict[str, Any]:
         with contextlib.suppress(ProcessLookupError):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from framework.compare.finding import FindingClass
 from framework.explain.schedule import MalformedScheduleError, Schedule, checked_schedule, renamed
 from framework.run.adapter import TracesSchedule
+from framework.run.engine_time import EngineTime
 from framework.run.returned import MalformedRecordError, checked_record
 
 if TYPE_CHECKING:
@@ -71,15 +72,18 @@ class Runner(Protocol):
         ...
 
 
-def execute(adapter: Adapter, task: Task) -> Result:
-    """Call the adapter in this process and turn whatever happens into a result."""
+def execute(adapter: Adapter, task: Task, engine_time: EngineTime | None = None) -> Result:
+    """Call the adapter in this process and turn whatever happens into a result; `engine_time` counts the call."""
+    engine_time = EngineTime() if engine_time is None else engine_time
     try:
-        returned = adapter.run(
-            _arranged(task),
-            model_path=task.model_path,
-            platform=task.platform,
-            overrides=task.overrides,
-        )
+        fixture = _arranged(task)
+        with engine_time.working():
+            returned = adapter.run(
+                fixture,
+                model_path=task.model_path,
+                platform=task.platform,
+                overrides=task.overrides,
+            )
         record = checked_record(returned, task.fixture)
         schedule = _schedule_of(adapter, task)
     except MemoryError as error:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from framework.compare.finding import FindingClass
 from framework.errors import GoldenInferenceError
 from framework.manifest.load import load_manifest
+from framework.run.engine_time import EngineTime
 from framework.run.task import Failure, Result, Task, execute
 from framework.workspace import Workspace, load_adapter
 
@@ -40,15 +41,19 @@ def main() -> None:
     workspace = Workspace(root=arguments.root, adapter_spec=arguments.adapter)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(arguments.requests_fd, requests), daemon=True).start()
+    engine_time = EngineTime()
     with os.fdopen(arguments.answers_fd, "w", encoding="utf-8") as answers:
         try:
-            adapter = load_adapter(workspace)
+            with engine_time.working():
+                adapter = load_adapter(workspace)
         except GoldenInferenceError as error:
-            _send(answers, {"failure": {"class": FindingClass.ENGINE_CRASH.value, "message": str(error)}})
+            failure = {"class": FindingClass.ENGINE_CRASH.value, "message": str(error)}
+            _send(answers, {"failure": failure, "engine_time": engine_time.take()})
             return
-        _send(answers, {"ready": True})
+        _send(answers, {"ready": True, "engine_time": engine_time.take()})
         while True:
-            _send(answers, _answer(adapter, workspace, json.loads(requests.get())))
+            answer = _answer(adapter, workspace, json.loads(requests.get()), engine_time)
+            _send(answers, answer | {"engine_time": engine_time.take()})
 
 
 def _receive(descriptor: int, requests: queue.SimpleQueue[str]) -> None:
@@ -63,14 +68,19 @@ def _send(answers: Any, message: dict[str, Any]) -> None:
     answers.flush()
 
 
-def _answer(adapter: Adapter, workspace: Workspace, request: dict[str, Any]) -> dict[str, Any]:
-    result = _run(adapter, workspace, request)
+def _answer(
+    adapter: Adapter,
+    workspace: Workspace,
+    request: dict[str, Any],
+    engine_time: EngineTime,
+) -> dict[str, Any]:
+    result = _run(adapter, workspace, request, engine_time)
     if result.failure is not None:
         return {"failure": {"class": result.failure.kind.value, "message": result.failure.message}}
     return {"record": result.record, "schedule": result.schedule}
 
 
-def _run(adapter: Adapter, workspace: Workspace, request: dict[str, Any]) -> Result:
+def _run(adapter: Adapter, workspace: Workspace, request: dict[str, Any], engine_time: EngineTime) -> Result:
     path = Path(request["manifest"])
     try:
         fixture = load_manifest(path, fixtures_root=workspace.fixtures_root)
@@ -87,7 +97,7 @@ def _run(adapter: Adapter, workspace: Workspace, request: dict[str, Any]) -> Res
         order=None if order is None else tuple(order),
         arrivals=None if arrivals is None else tuple(arrivals),
     )
-    return execute(adapter, task)
+    return execute(adapter, task, engine_time)
 
 
 if __name__ == "__main__":
