@@ -36,6 +36,7 @@ from engine.numerics.gemm import (
     prepare_linear,
     probe_rows,
 )
+from engine.numerics.native_bf16 import has_matrix_units
 from engine.numerics.rowwise import rms_norm, silu
 from engine.numerics.threads import run, thread_count
 from tests.engine.model.checkpoints import TINY_MIXTRAL, write_checkpoint
@@ -156,6 +157,50 @@ def test_only_a_product_that_does_not_depend_on_its_rows_is_run_in_buckets(
             choose_strategy(change(lambda rows: rows * 3), probe_rows(256, 32, torch.float32, CPU), ROW_BUCKETS)
             is strategy
         )
+
+
+@pytest.mark.parametrize(("most", "strategy"), [(32, Strategy.SMALL_BUCKETS), (16, Strategy.SERIAL_TILES)])
+def test_an_order_of_summation_that_rounding_nearly_always_hides_is_seen(
+    monkeypatch: pytest.MonkeyPatch, most: int, strategy: Strategy
+) -> None:
+    def summed_in_halves_for_many_rows(a: Tensor, b: Tensor) -> Tensor:
+        first = a.shape[1] if a.shape[0] <= most else a.shape[1] // 2
+        parts = torch.stack([a[:, :first].float() @ b[:first].float(), a[:, first:].float() @ b[first:].float()])
+        return parts.sum(0).to(a.dtype)
+
+    monkeypatch.setattr("engine.numerics.gemm.has_matrix_units", lambda: False)
+    monkeypatch.setattr(torch, "mm", summed_in_halves_for_many_rows)
+    weight = torch.randn(8, 64, generator=torch.Generator().manual_seed(3))
+    prepared = prepare_linear(weight, None, result_dtype=torch.bfloat16, compute=torch.bfloat16)
+    assert linear_strategy(prepared) is strategy
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ONEDNN_MAX_CPU_ISA", "AVX2"), ("ONEDNN_MAX_CPU_ISA", "avx512_core_bf16"), ("DNNL_MAX_CPU_ISA", "SSE41")],
+)
+def test_a_cpu_that_is_kept_from_its_matrix_units_widens_bf16(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert not has_matrix_units()
+    assert compute_dtype(torch.bfloat16, CPU) is torch.float32
+
+
+@pytest.mark.skipif(not has_matrix_units(), reason="this CPU has no matrix units for bf16: it has one way only")
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_matrix_units_differ_from_widening_by_an_order_of_summation_alone(has_bias: bool) -> None:
+    generator = torch.Generator().manual_seed(4)
+    weight = torch.randn(320, 576, generator=generator).mul_(576**-0.5).bfloat16()
+    bias = torch.randn(320, generator=generator).bfloat16() if has_bias else None
+    x = torch.randn(256, 576, generator=generator).bfloat16()
+    rows = {
+        compute: linear(x, prepare_linear(weight, bias, result_dtype=torch.bfloat16, compute=compute))
+        for compute in (torch.bfloat16, torch.float32)
+    }
+    exact = functional.linear(x.double(), weight.double(), None if bias is None else bias.double()).bfloat16()
+    wrong = {compute: float((y != exact).double().mean()) for compute, y in rows.items()}
+    assert wrong[torch.bfloat16] <= 2 * wrong[torch.float32] + 1e-4
 
 
 @pytest.mark.parametrize(
