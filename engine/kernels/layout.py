@@ -10,8 +10,17 @@ from torch.nn import functional
 
 from engine.kernels.cache import KV_TILE, PagedKVCache
 from engine.kernels.interface import AttentionMetadata
-from engine.kernels.tiling import QueryItem, padded_share
+from engine.kernels.tiling import GROUP_BUDGET, QueryItem, padded_share
 from engine.numerics.gemm import pad_rows
+
+_NUMBERS_AT_A_TIME = 1 << 18
+"""Numbers of keys or values that a CPU gathers before it multiplies them: as many as its caches hold, 1 MB in fp32."""
+
+
+def tiles_at_a_time(cache: PagedKVCache) -> int:
+    """Tiles that are gathered and multiplied at a time: few on a CPU, as many as a group has on other devices."""
+    is_cpu = cache.keys[0].device.type == "cpu"
+    return max(1, (_NUMBERS_AT_A_TIME if is_cpu else GROUP_BUDGET) // (KV_TILE * cache.head_dim))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +38,8 @@ class GroupLayout:
         query_rows: `(kv_tiles * num_kv_heads * S * places,)` rows of the queries seen as `(tokens * heads, head_dim)`;
             the query is the same for every tile.
         page_tokens: tokens a page row.
-        page_rows: rows of a pool seen as `(rows, page_tokens * head_dim)`, in the order of `query_rows`.
+        page_rows: rows of a pool seen as `(rows, page_tokens * head_dim)`, in the order of `query_rows`, cut into
+            pieces of `tiles_at_a_time` tiles.
         first_masked: tiles before this one are seen by all queries.
         mask: `(kv_tiles - first_masked, 1, S, room, 1, KV_TILE)` fp32, added to scores; minus infinity where a query
             may not look.
@@ -41,7 +51,7 @@ class GroupLayout:
     kv_tiles: int
     query_rows: Tensor
     page_tokens: int
-    page_rows: Tensor
+    page_rows: tuple[Tensor, ...]
     first_masked: int
     mask: Tensor
 
@@ -91,6 +101,7 @@ def _lay_out_group(
     is_hidden = keys > (first_positions[:, None] + offsets).view(size, room, 1, 1)
     page_tokens = min(KV_TILE, cache.block_size_tokens)
     device = cache.keys[0].device
+    page_rows = _page_rows(block_tables.index_select(0, sequences), kv_tiles, cache, page_tokens).to(device)
     layout = GroupLayout(
         size=size,
         room=room,
@@ -98,7 +109,7 @@ def _lay_out_group(
         kv_tiles=kv_tiles,
         query_rows=(query_rows if kv_tiles == 1 else query_rows.repeat(kv_tiles)).to(device),
         page_tokens=page_tokens,
-        page_rows=_page_rows(block_tables.index_select(0, sequences), kv_tiles, cache, page_tokens).to(device),
+        page_rows=torch.split(page_rows, tiles_at_a_time(cache) * KV_TILE // page_tokens),
         first_masked=first_masked,
         mask=torch.where(is_hidden, -torch.inf, 0.0).to(device),
     )

@@ -12,7 +12,7 @@ from engine.numerics.gemm import ROW_MULTIPLE
 QUERY_TILES = (64, 16, 1)
 """Query tokens an item may have room for."""
 
-_GROUP_BUDGET = 1 << 22
+GROUP_BUDGET = 1 << 22
 """Numbers (scores, keys and values) a group may hold at a time; bounds memory at long lengths."""
 
 _WASTE_BUDGET = 1 << 17
@@ -76,7 +76,7 @@ def group_items(spans: Sequence[QuerySpan], *, numbers_per_key: int, query_heads
         if group:
             waste += (group[0].kv_tiles - item.kv_tiles) * numbers_per_tile
             size = (len(group) + 1) * group[0].kv_tiles * numbers_per_tile
-            if item.room != group[0].room or waste > _WASTE_BUDGET or size > _GROUP_BUDGET:
+            if item.room != group[0].room or waste > _WASTE_BUDGET or size > GROUP_BUDGET:
                 yield group
                 group, waste = [], 0
         group.append(item)
@@ -87,7 +87,7 @@ def group_items(spans: Sequence[QuerySpan], *, numbers_per_key: int, query_heads
 def _cut(sequence: int, span: QuerySpan, query_heads: int) -> Iterator[QueryItem]:
     """Cut one span: large tiles while they are more than half full, then small ones; a lone token on its own."""
     large, small, single = QUERY_TILES
-    if large * query_heads * span.kv_length > _GROUP_BUDGET:
+    if large * query_heads * span.kv_length > GROUP_BUDGET:
         large = small
     done = 0
     while done < span.query_length:

@@ -28,6 +28,7 @@ _DEFINITION_ROWS = 16
 _FEW_ROWS = 32
 _COLUMN_MULTIPLE = 64
 _SINGLE_THREAD_MULTIPLY_ADDS = 1 << 21
+_SINGLE_THREAD_BATCHED_MULTIPLY_ADDS = 1 << 19
 _PROOF_BATCHES = (1, 2, 7)
 _PROOF_THREADS = (1, 2, 3, 4)
 _PROOF_SEED = 20240607
@@ -153,23 +154,25 @@ def linear(x: Tensor, weight: LinearWeight) -> Tensor:
     return y.to(weight.result_dtype)
 
 
-def batched_matmul(a: Tensor, b: Tensor, strategy: Strategy) -> Tensor:
+def batched_matmul(a: Tensor, b: Tensor, strategy: Strategy, out: Tensor) -> Tensor:
     """`a @ b` for a batch of small matrices of one fixed shape; rows of `a` are independent of each other.
 
     Args:
         a: `(B, M, K)` fp32, `M` a multiple of `ROW_MULTIPLE`.
         b: `(B, K, N)` fp32.
         strategy: see `choose_strategy`.
+        out: `(B, M, N)` fp32, which is overwritten and returned.
     """
     assert a.shape[1] % ROW_MULTIPLE == 0, "rows are padded by the caller"
+    product = partial(torch.bmm, out=out)
     if strategy is Strategy.BUCKETS:
-        return run(torch.bmm, a, b, is_small=_is_small(a.numel() * b.shape[2]))
+        return run(product, a, b, is_small=a.numel() * b.shape[2] <= _SINGLE_THREAD_BATCHED_MULTIPLY_ADDS)
     with one_thread():
         if strategy is Strategy.SERIAL_BUCKETS:
-            return torch.bmm(a, b)
+            return product(a, b)
         padded = functional.pad(a, (0, 0, 0, -a.shape[1] % _DEFINITION_ROWS))
         tiles = [torch.bmm(tile.contiguous(), b) for tile in torch.split(padded, _DEFINITION_ROWS, dim=1)]
-    return torch.cat(tiles, dim=1)[:, : a.shape[1]].contiguous()
+    return out.copy_(torch.cat(tiles, dim=1)[:, : a.shape[1]])
 
 
 def by_rows(product: Product, x: Tensor, strategy: Strategy) -> Tensor:
@@ -253,7 +256,8 @@ def batch_strategy(*, head_dim: int, kv_tile: int, row_counts: Sequence[int], de
 
 def _batched_product(right: Tensor, rows: Tensor) -> Tensor:
     """The last of a batch of equal products, `(M, K)` to `(M, N)`."""
-    return batched_matmul(rows.repeat(right.shape[0], 1, 1), right, Strategy.BUCKETS)[-1]
+    out = rows.new_empty(right.shape[0], rows.shape[0], right.shape[2])
+    return batched_matmul(rows.repeat(right.shape[0], 1, 1), right, Strategy.BUCKETS, out)[-1]
 
 
 def choose_strategy(product: Product, probe: Tensor, row_counts: Sequence[int]) -> Strategy:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.kernels import KV_TILE, QuerySpan
-from engine.kernels.tiling import _GROUP_BUDGET, _WASTE_BUDGET, QUERY_TILES, group_items, row_counts
+from engine.kernels.tiling import _WASTE_BUDGET, GROUP_BUDGET, QUERY_TILES, group_items, row_counts
 
 HEADS = 4
 NUMBERS_PER_KEY = 64
@@ -43,7 +43,7 @@ def test_a_group_has_one_room_its_longest_item_first_and_a_bounded_size(spans: l
         assert room in QUERY_TILES
         assert all(item.room == room and 1 <= item.length <= room and item.kv_tiles <= tiles for item in group)
         per_tile = KV_TILE * (NUMBERS_PER_KEY + HEADS * room)
-        assert len(group) == 1 or len(group) * tiles * per_tile <= _GROUP_BUDGET
+        assert len(group) == 1 or len(group) * tiles * per_tile <= GROUP_BUDGET
         assert sum(tiles - item.kv_tiles for item in group) * per_tile <= _WASTE_BUDGET
 
 
