@@ -1,7 +1,7 @@
 """Paged attention from batched products over fixed tiles of keys, summed in order.
 
 Every product has one shape: a few query rows against `KV_TILE` keys. A sequence's length changes only how many tiles
-there are, and a tile of hidden keys adds exactly zero. So a token's result is the same alone and in a batch, in one
+there are, and a hidden key adds exactly zero. So a token's result is the same alone and in a batch, in one
 prefill, in chunks and in decoding; scores and sums are fp32 for every dtype and rounded once.
 """
 
@@ -37,13 +37,8 @@ class TiledAttention:
 
     def begin(self, cache: PagedKVCache, metadata: AttentionMetadata) -> TiledStep:
         """Lay out a step: gather indices and masks, shared by all layers."""
-        groups = list(
-            group_items(
-                metadata.spans,
-                numbers_per_key=2 * cache.num_kv_heads * cache.head_dim,
-                query_heads=self.num_query_heads,
-            )
-        )
+        numbers_per_key = 2 * cache.num_kv_heads * cache.head_dim
+        groups = list(group_items(metadata.spans, numbers_per_key=numbers_per_key, query_heads=self.num_query_heads))
         layouts, output_rows = lay_out(groups, cache, metadata, self.num_query_heads)
         return TiledStep(self, cache, metadata.write_slots, layouts, output_rows, _Workspace.of(cache, layouts))
 
@@ -99,7 +94,7 @@ class TiledStep:
         return context.index_select(0, self.output_rows).view(q.shape[0], -1).to(q.dtype)
 
     def _attend_group(self, group: GroupLayout, layer: int, heads: Tensor) -> Tensor:
-        """Context of every place of a group, fp32 `(num_kv_heads * S * places, head_dim)`."""
+        """Context of every place of a group, fp32 `(S * num_kv_heads * places, head_dim)`."""
         queries = heads.index_select(0, group.query_rows).view(-1, group.places, self.cache.head_dim)
         scores = queries.new_empty(queries.shape[0], group.places, KV_TILE)
         for part, out, tiles in self._by_pieces(group, self.cache.keys[layer], queries, scores):
@@ -123,18 +118,23 @@ class TiledStep:
 def _exponentiate(group: GroupLayout, scores: Tensor) -> Tensor:
     """Turn scores into weights, in place, not yet divided by their total, which is returned.
 
-    Scores are `(kv_tiles * num_kv_heads * S, places, KV_TILE)`, the total `(num_kv_heads * S, places, 1)`.
+    Scores are `(N, places, KV_TILE)`, the total `(S * num_kv_heads, places, 1)`.
     """
-    by_query = scores.view(group.kv_tiles, -1, group.size, group.room, group.places // group.room, KV_TILE)
-    by_query[group.first_masked :].add_(group.mask)
-    by_tile = scores.view(group.kv_tiles, -1, group.places, KV_TILE)
-    exp_(by_tile.sub_(by_tile.amax(-1, keepdim=True).amax(0)))
+    if group.mask.shape[0]:
+        masked = scores[group.first_masked :]
+        shape = (group.mask.shape[0], -1, group.room, group.places // group.room, KV_TILE)
+        masked.view(shape).add_(group.mask)
+    greatest, *others = scores.amax(-1, keepdim=True).split_with_sizes(group.rank_sizes)
+    for part in others:
+        first = greatest[: part.shape[0]]
+        torch.maximum(first, part, out=first)
+    exp_(scores.sub_(greatest.index_select(0, group.items)))
     return _ordered_sum(group, scores.sum(-1, keepdim=True))
 
 
 def _ordered_sum(group: GroupLayout, parts: Tensor) -> Tensor:
-    """Add the tiles' parts `(kv_tiles * B, places, N)` one after another: `(B, places, N)`."""
-    first, *others = parts.view(group.kv_tiles, -1, group.places, parts.shape[2]).unbind()
+    """Add the parts of an item's tiles `(N, places, …)` in their order: `(S * num_kv_heads, places, …)`."""
+    first, *others = parts.split_with_sizes(group.rank_sizes)
     for part in others:
-        first += part
+        first[: part.shape[0]] += part
     return first
