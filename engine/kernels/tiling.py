@@ -12,11 +12,8 @@ from engine.numerics.gemm import ROW_MULTIPLE
 QUERY_TILES = (64, 16, 1)
 """Query tokens an item may have room for."""
 
-_GROUP_BUDGET = 1 << 22
+GROUP_BUDGET = 1 << 22
 """Numbers (scores, keys and values) a group may hold at a time; bounds memory at long lengths."""
-
-_WASTE_BUDGET = 1 << 17
-"""Numbers a group may compute in vain for its shorter items; more than this costs more than another group."""
 
 
 def padded_share(room: int, share: int) -> int:
@@ -57,10 +54,9 @@ class QueryItem:
 
 
 def group_items(spans: Sequence[QuerySpan], *, numbers_per_key: int, query_heads: int) -> Iterator[list[QueryItem]]:
-    """Cut spans into items and yield them in groups of one room, longest sequences first.
+    """Cut spans into items and yield them in groups of one room, those with the most tiles of keys first.
 
-    A group works on as many tiles of keys as its first item needs. Neither the cut nor the grouping decides a bit of
-    the result: they only trade padding against the number of calls.
+    Neither the cut nor the grouping decides a bit of the result.
 
     Args:
         spans: the step's sequences.
@@ -70,16 +66,14 @@ def group_items(spans: Sequence[QuerySpan], *, numbers_per_key: int, query_heads
     items = [item for index, span in enumerate(spans) for item in _cut(index, span, query_heads)]
     items.sort(key=lambda item: (item.room, -item.kv_tiles))
     group: list[QueryItem] = []
-    waste = 0
+    size = 0
     for item in items:
-        numbers_per_tile = KV_TILE * (numbers_per_key + query_heads * item.room)
-        if group:
-            waste += (group[0].kv_tiles - item.kv_tiles) * numbers_per_tile
-            size = (len(group) + 1) * group[0].kv_tiles * numbers_per_tile
-            if item.room != group[0].room or waste > _WASTE_BUDGET or size > _GROUP_BUDGET:
-                yield group
-                group, waste = [], 0
+        numbers = item.kv_tiles * KV_TILE * (numbers_per_key + query_heads * item.room)
+        if group and (item.room != group[0].room or size + numbers > GROUP_BUDGET):
+            yield group
+            group, size = [], 0
         group.append(item)
+        size += numbers
     if group:
         yield group
 
@@ -87,7 +81,7 @@ def group_items(spans: Sequence[QuerySpan], *, numbers_per_key: int, query_heads
 def _cut(sequence: int, span: QuerySpan, query_heads: int) -> Iterator[QueryItem]:
     """Cut one span: large tiles while they are more than half full, then small ones; a lone token on its own."""
     large, small, single = QUERY_TILES
-    if large * query_heads * span.kv_length > _GROUP_BUDGET:
+    if large * query_heads * span.kv_length > GROUP_BUDGET:
         large = small
     done = 0
     while done < span.query_length:

@@ -153,7 +153,7 @@ class _Loader:
         return prepared.with_strategy(self._proven[key])
 
     def _prepare_grouped(self, weight: Tensor) -> GroupedWeight:
-        compute = compute_dtype(self._dtype, self._device)
+        compute = torch.float32 if self._device.type == "cpu" else self._dtype
         prepared = prepare_grouped(weight, result_dtype=self._dtype, compute=compute)
         key = (compute, weight.shape, False)
         if key not in self._proven:

@@ -20,6 +20,7 @@ from engine.numerics.gemm import (
     first_difference,
     linear,
     probe_rows,
+    proof_operands,
 )
 from engine.numerics.grouped import GroupedWeight, first_group_difference
 from engine.numerics.rowwise import exp_, rms_norm, silu
@@ -77,8 +78,13 @@ def self_check(decoder: Decoder, *, num_threads: int | None = None) -> SelfCheck
 
 def product_strategies(decoder: Decoder) -> dict[str, str]:
     """How each of a model's products is carried out, by name."""
-    strategies = {weight.name: str(weight.strategy) for weight in decoder.weights()}
+    strategies = {weight.name: _way(weight) for weight in decoder.weights()}
     return {**strategies, "attention": str(decoder.attention.strategy)}
+
+
+def _way(weight: LinearWeight | GroupedWeight) -> str:
+    is_packed = isinstance(weight, LinearWeight) and weight.is_packed
+    return f"{weight.strategy} of bf16 matrix units" if is_packed else str(weight.strategy)
 
 
 def _check_product(weight: LinearWeight | GroupedWeight) -> str:
@@ -86,10 +92,11 @@ def _check_product(weight: LinearWeight | GroupedWeight) -> str:
         _require(weight.name, first_group_difference(weight, _thread_counts(), (0, *_ROW_COUNTS)))
         return weight.name
 
-    def product(rows: Tensor) -> Tensor:
-        return linear(rows, weight)
+    twin, probe = proof_operands(weight)
 
-    probe = probe_rows(ROW_BUCKETS[-1], weight.matrix.shape[0], weight.matrix.dtype, weight.matrix.device)
+    def product(rows: Tensor) -> Tensor:
+        return linear(rows, twin)
+
     _require(weight.name, first_difference(product, probe, _ROW_COUNTS, _thread_counts()))
     return weight.name
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.numerics.gemm import ROW_BUCKETS, Strategy, pad_rows, probe_rows
+from engine.numerics.gemm import ROW_BUCKETS, Strategy, cancelling, pad_rows, probe_rows
 from engine.numerics.threads import one_thread, run, thread_count
 
 _DEFINITION_ROWS = 16
@@ -162,6 +162,9 @@ def first_group_difference(
     groups = min(weight.matrix.shape[0], len(group_sizes))
     part = replace(weight, matrix=weight.matrix[:groups])
     probe = probe_rows(ROW_BUCKETS[-1], part.matrix.shape[1], part.matrix.dtype, part.matrix.device)
+    if part.matrix.dtype is not torch.float32:
+        probe, columns = cancelling(probe, part.matrix.mT.flatten(0, 1))
+        part = replace(part, matrix=columns.view_as(part.matrix.mT).mT.contiguous())
     alone = [(group + 1) * probe.shape[0] for group in range(groups)]
     expected = _in_serial_tiles(part, probe.repeat(groups, 1), alone).to(part.result_dtype)
     expected = expected.view(groups, probe.shape[0], -1)[..., : part.out_features]

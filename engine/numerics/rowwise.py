@@ -23,7 +23,9 @@ def exp_(x: Tensor) -> Tensor:
 def silu(x: Tensor) -> Tensor:
     """`x / (1 + exp(-x))`, computed in fp32 and rounded once to the dtype of `x`."""
     wide = x.float()
-    return (wide / exp_(wide.neg()).add_(1.0)).to(x.dtype)
+    denominator = exp_(wide.neg()).add_(1.0)
+    # Into memory that is in the caches already: new memory costs a small operation several times what it computes.
+    return torch.div(wide, denominator, out=denominator).to(x.dtype)
 
 
 def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
@@ -35,5 +37,6 @@ def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         epsilon: added to the mean square.
     """
     wide = x.float()
-    scale = wide.square().mean(-1, keepdim=True).add_(epsilon).rsqrt_()
-    return (wide * scale).to(x.dtype).mul_(weight)
+    squares = wide.square()
+    scale = squares.mean(-1, keepdim=True).add_(epsilon).rsqrt_()
+    return torch.mul(wide, scale, out=squares).to(x.dtype).mul_(weight)

@@ -36,6 +36,7 @@ from engine.numerics.gemm import (
     prepare_linear,
     probe_rows,
 )
+from engine.numerics.native_bf16 import has_matrix_units
 from engine.numerics.rowwise import rms_norm, silu
 from engine.numerics.threads import run, thread_count
 from tests.engine.model.checkpoints import TINY_MIXTRAL, write_checkpoint
@@ -66,7 +67,7 @@ def depending_on_row_count(function: Function) -> Function:
 
     def changed(x: Tensor, *others: Any, **settings: Any) -> Tensor:
         y = function(x, *others, **settings)
-        return y * (1 + 2**-20) if x.shape[-2] < 8 else y
+        return y.mul_(1 + 2**-20) if x.shape[-2] < 8 else y
 
     return changed
 
@@ -75,7 +76,7 @@ def depending_on_place(function: Function) -> Function:
     """What a library does whose last row goes through another kernel."""
 
     def changed(x: Tensor, *others: Any, **settings: Any) -> Tensor:
-        y = function(x, *others, **settings).clone()
+        y = function(x, *others, **settings)
         y[..., -1, :] *= 1 + 2**-20
         return y
 
@@ -87,7 +88,7 @@ def depending_on_threads(function: Function) -> Function:
 
     def changed(x: Tensor, *others: Any, **settings: Any) -> Tensor:
         y = function(x, *others, **settings)
-        return y if torch.get_num_threads() == 1 else y * (1 + 2**-20)
+        return y if torch.get_num_threads() == 1 else y.mul_(1 + 2**-20)
 
     return changed
 
@@ -136,7 +137,8 @@ def test_the_proven_strategy_gives_the_bits_of_the_definition() -> None:
     assert prepared.strategy is Strategy.SERIAL_TILES
     a, b = torch.randn(6, 20, KV_TILE, generator=generator), torch.randn(6, KV_TILE, 16, generator=generator)
     proven_batch = batch_strategy(head_dim=16, kv_tile=KV_TILE, row_counts=(20,), device=CPU)
-    assert torch.equal(batched_matmul(a, b, Strategy.SERIAL_TILES), batched_matmul(a, b, proven_batch))
+    ways = [batched_matmul(a, b, way, torch.empty(6, 20, 16)) for way in (Strategy.SERIAL_TILES, proven_batch)]
+    assert torch.equal(*ways)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +158,50 @@ def test_only_a_product_that_does_not_depend_on_its_rows_is_run_in_buckets(
             choose_strategy(change(lambda rows: rows * 3), probe_rows(256, 32, torch.float32, CPU), ROW_BUCKETS)
             is strategy
         )
+
+
+@pytest.mark.parametrize(("most", "strategy"), [(32, Strategy.SMALL_BUCKETS), (16, Strategy.SERIAL_TILES)])
+def test_an_order_of_summation_that_rounding_nearly_always_hides_is_seen(
+    monkeypatch: pytest.MonkeyPatch, most: int, strategy: Strategy
+) -> None:
+    def summed_in_halves_for_many_rows(a: Tensor, b: Tensor) -> Tensor:
+        first = a.shape[1] if a.shape[0] <= most else a.shape[1] // 2
+        parts = torch.stack([a[:, :first].float() @ b[:first].float(), a[:, first:].float() @ b[first:].float()])
+        return parts.sum(0).to(a.dtype)
+
+    monkeypatch.setattr("engine.numerics.gemm.has_matrix_units", lambda: False)
+    monkeypatch.setattr(torch, "mm", summed_in_halves_for_many_rows)
+    weight = torch.randn(8, 64, generator=torch.Generator().manual_seed(3))
+    prepared = prepare_linear(weight, None, result_dtype=torch.bfloat16, compute=torch.bfloat16)
+    assert linear_strategy(prepared) is strategy
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ONEDNN_MAX_CPU_ISA", "AVX2"), ("ONEDNN_MAX_CPU_ISA", "avx512_core_bf16"), ("DNNL_MAX_CPU_ISA", "SSE41")],
+)
+def test_a_cpu_that_is_kept_from_its_matrix_units_widens_bf16(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert not has_matrix_units()
+    assert compute_dtype(torch.bfloat16, CPU) is torch.float32
+
+
+@pytest.mark.skipif(not has_matrix_units(), reason="this CPU has no matrix units for bf16: it has one way only")
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_matrix_units_differ_from_widening_by_an_order_of_summation_alone(has_bias: bool) -> None:
+    generator = torch.Generator().manual_seed(4)
+    weight = torch.randn(320, 576, generator=generator).mul_(576**-0.5).bfloat16()
+    bias = torch.randn(320, generator=generator).bfloat16() if has_bias else None
+    x = torch.randn(256, 576, generator=generator).bfloat16()
+    rows = {
+        compute: linear(x, prepare_linear(weight, bias, result_dtype=torch.bfloat16, compute=compute))
+        for compute in (torch.bfloat16, torch.float32)
+    }
+    exact = functional.linear(x.double(), weight.double(), None if bias is None else bias.double()).bfloat16()
+    wrong = {compute: float((y != exact).double().mean()) for compute, y in rows.items()}
+    assert wrong[torch.bfloat16] <= 2 * wrong[torch.float32] + 1e-4
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from engine.sampling import (
     best_tokens,
     draw,
     filter_thresholds,
+    greatest_logits,
     random_bits,
     row_keys,
     sample,
@@ -222,6 +223,16 @@ def test_greedy_takes_the_lowest_of_equal_tokens() -> None:
     sampled = sample(torch.tensor([[0.0, 2.0, 2.0], [1.0, 1.0, 1.0]]), None)
     assert sampled.token_ids.tolist() == [1, 0]
     assert sampled.margins.tolist() == [0.0, 0.0]
+
+
+@given(st.lists(st.integers(-4, 4), min_size=2, max_size=300))
+def test_the_greatest_logit_and_its_margin_are_those_of_a_sort(logits: list[int]) -> None:
+    first, second = sorted(range(len(logits)), key=lambda token: (-logits[token], token))[:2]
+    rows = torch.tensor([[0.0] * len(logits), logits])
+    token_ids, margins = greatest_logits(rows)
+    assert token_ids.tolist() == [0, first]
+    assert margins.tolist() == [0.0, logits[first] - logits[second]]
+    assert rows[1].tolist() == logits
 
 
 @given(LOGITS, st.integers(1, 40))

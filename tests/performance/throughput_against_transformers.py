@@ -6,13 +6,17 @@ Thirty-two requests with prompts of 8 to 128 tokens, 64 to 128 new tokens each, 
 invariance on. The peers are transformers' continuous batching and its static batch of all requests, of which only the
 tokens that were asked for count. Each round runs all three, in an order that rotates; the first round warms up and is
 not counted. Speed is not bought with errors: every token the engine chose is scored by transformers in fp32.
+
+Progress goes to stderr, a line a run with its tokens a second; the result, or with --json one document, to stdout.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -172,6 +176,8 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     transformers.logging.set_verbosity_error()
 
+    tell(f"loading {arguments.model.name} in {arguments.dtype}, {arguments.threads} threads")
+
     def pretrained(dtype: torch.dtype) -> Any:
         return transformers.AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype).eval()
 
@@ -184,21 +190,38 @@ def main() -> None:
     for round_index in range(arguments.rounds + 1):
         for way in ways[round_index % len(ways) :] + ways[: round_index % len(ways)]:
             speed, generated = timed(way, requests)
+            tell(f"{f'round {round_index}' if round_index else 'warm-up'}: {way.name:34} {speed:7.1f} tokens/s")
             if way is own:
                 assert round_index == 0 or generated == outputs, "the engine's tokens are the same in every round"
                 outputs = generated
             if round_index:
                 speeds[way.name].append(speed)
+    own.engine.close()
+    tell("scoring every token that the engine chose")
     deficit = largest_deficit(pretrained(torch.float32), requests, outputs)
     assert deficit <= LARGEST_DEFICIT[arguments.dtype], f"a chosen token lies {deficit} below the best"
-    report(arguments, speeds, deficit, sum(parameter.nbytes for parameter in peer.parameters()))
+    report(arguments, requests, speeds, deficit, sum(parameter.nbytes for parameter in peer.parameters()))
 
 
-def report(arguments: argparse.Namespace, speeds: dict[str, list[float]], deficit: float, weight_bytes: int) -> None:
+def tell(progress: str) -> None:
+    """Say where the run is."""
+    print(f"{progress}  (load {os.getloadavg()[0]:.1f})", file=sys.stderr, flush=True)
+
+
+def report(
+    arguments: argparse.Namespace,
+    requests: Sequence[tuple[list[int], int]],
+    speeds: dict[str, list[float]],
+    deficit: float,
+    weight_bytes: int,
+) -> None:
     """Print each way's tokens a second, the engine's ratio to the better peer of each round, and the floor."""
     own, *peers = speeds
     ratios = [mine / max(speeds[peer][index] for peer in peers) for index, mine in enumerate(speeds[own])]
     floor = weight_bytes / copied_bytes_a_second()
+    # A step gives every request that still runs a token: no way of batching can do with fewer steps than the longest.
+    least_steps = max(count for _, count in requests)
+    share = least_steps * floor * statistics.median(speeds[own]) / sum(count for _, count in requests)
     document = {
         "model": arguments.model.name,
         "dtype": arguments.dtype,
@@ -210,6 +233,7 @@ def report(arguments: argparse.Namespace, speeds: dict[str, list[float]], defici
         "median_ratio": statistics.median(ratios),
         "largest_logit_deficit": deficit,
         "floor_seconds_a_step": floor,
+        "share_of_floor": share,
     }
     if arguments.json:
         print(json.dumps(document, indent=2))
@@ -218,7 +242,10 @@ def report(arguments: argparse.Namespace, speeds: dict[str, list[float]], defici
         print(f"{name:34} {statistics.median(values):7.1f} tokens/s  ({min(values):.1f} to {max(values):.1f})")
     print(f"engine over the better peer: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
     print(f"largest logit deficit of a chosen token, by transformers in fp32: {deficit:.3g}")
-    print(f"reading every weight once takes {1e3 * floor:.1f} ms a step at the bandwidth of a copy")
+    print(
+        f"reading every weight once takes {1e3 * floor:.1f} ms a step at the bandwidth of a copy: "
+        f"the engine runs at {share:.0%} of what {least_steps} such steps would allow"
+    )
 
 
 if __name__ == "__main__":
