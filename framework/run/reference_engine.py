@@ -40,6 +40,7 @@ _READ_BYTES = 1 << 20
 _MOST_INDEX_BYTES = 32_000_000
 _MOST_TOKENIZER_BYTES = 64_000_000
 _REPLAY_PATH = "routing_replay_path"
+_LONGEST_SHOWN = 80
 
 _COLLECTIONS = {"stop_token_ids": frozenset, "stop_strings": tuple}
 """Sampling parameters that hold several values, and what the engine takes them as."""
@@ -235,13 +236,19 @@ def _with_paths(pinned: Mapping[str, Any], fixture: Fixture) -> dict[str, Any]:
     """Return the settings with the recording's path, which a manifest gives from its own folder, as one that opens.
 
     Raises:
-        ConfigError: the path leaves the folder that holds `fixtures/`.
+        ConfigError: the path leaves the folder that holds `fixtures/`, or is none.
     """
     written = pinned.get(_REPLAY_PATH)
     if not isinstance(written, str):
         return dict(pinned)
     root = fixture.path.resolve().parents[len(Path(fixture.name).parts)]
-    found = (fixture.path.resolve().parent / written).resolve()
+    try:
+        found = (fixture.path.resolve().parent / written).resolve()
+        found.is_file()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, with a NUL, a link that leads to itself
+        shown = written if len(written) <= _LONGEST_SHOWN else f"{written[:_LONGEST_SHOWN]}…"
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"setting {_REPLAY_PATH}: {shown!r} is no path that can be used: {why}") from None
     if Path(written).is_absolute() or not found.is_relative_to(root):
         raise ConfigError(
             f"setting {_REPLAY_PATH}: {written!r} leaves the repository; give a path relative to the manifest's "
