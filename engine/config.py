@@ -15,10 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from engine.text_file import read_text_file
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _LONGEST_SHOWN = 40
+_LARGEST_CONFIG_FILE = 1_000_000
 FLAG_PREFIX = "--inference-dynamic-batching-"
 
 
@@ -242,7 +245,7 @@ def load_config_file(path: Path) -> dict[str, Any]:
     import yaml  # noqa: PLC0415 - only a set-up file needs it
 
     try:
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        root = yaml.compose(read_text_file(path, _LARGEST_CONFIG_FILE), Loader=yaml.SafeLoader)
     except OSError as error:
         raise ConfigError(f"set-up file {path}: {error.strerror}; give --config a file that can be read") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:

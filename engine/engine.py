@@ -82,6 +82,11 @@ class Engine:
         return self._loop.counters
 
     @property
+    def vocabulary_size(self) -> int:
+        """The number of tokens that the model knows."""
+        return self._decoder.shape.vocab_size
+
+    @property
     def timing(self) -> Timing:
         """The timing of the latest run."""
         return self._loop.timing

@@ -15,8 +15,10 @@ from typing import Any, Protocol, TypeAlias
 
 from engine.config import ConfigError
 from engine.request import Request, RequestOutput
+from engine.text_file import read_text_file
 
 SCHEMA = "engine.routing/1"
+MAXIMUM_BYTES = 256_000_000
 _KEYS = ("schema", "model_sha256", "num_experts", "requests")
 _REQUEST_KEYS = ("prompt_tokens", "routing_indices")
 
@@ -189,7 +191,7 @@ def _read(path: Path) -> dict[str, Any]:
         return members
 
     try:
-        value = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
+        value = json.loads(read_text_file(path, MAXIMUM_BYTES), object_pairs_hook=unique)
     except OSError as error:
         raise _wrong(path, f"cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

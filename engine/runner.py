@@ -7,7 +7,6 @@ can be launched before the previous one's samples are known to the host.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from torch import Tensor
 from engine.batch import Batch, build_batch
 from engine.config import ConfigError, InferenceConfig
 from engine.kernels import PagedKVCache
+from engine.memory import memory_bytes
 from engine.model import Decoder
 from engine.model.step_routing import StepRouting
 from engine.numerics import pad_rows
@@ -136,7 +136,7 @@ def _allocate_cache(decoder: Decoder, config: InferenceConfig) -> PagedKVCache:
     """Allocate the cache, having looked whether it fits: an allocator may promise memory that is not there."""
     shape, num_blocks = decoder.shape, config.num_blocks + 1
     numbers = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim * num_blocks * config.block_size_tokens
-    needed, there = numbers * decoder.dtype.itemsize, _memory_bytes(decoder.device)
+    needed, there = numbers * decoder.dtype.itemsize, memory_bytes(decoder.device)
     if needed > there:
         raise ConfigError(
             f"settings num_blocks and block_size_tokens: a KV cache of {config.num_blocks} blocks of "
@@ -150,12 +150,6 @@ def _allocate_cache(decoder: Decoder, config: InferenceConfig) -> PagedKVCache:
         dtype=decoder.dtype,
         device=decoder.device,
     )
-
-
-def _memory_bytes(device: torch.device) -> int:
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _set_threads(num_threads: int | None) -> None:

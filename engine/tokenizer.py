@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 
 from engine.model.families import ModelError
+from engine.text_file import read_text_file
+
+MAXIMUM_BYTES = 64_000_000
 
 _INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
 _CONTEXT_TOKENS = 8
@@ -26,22 +30,52 @@ class Tokenizer:
         path = model_dir / "tokenizer.json"
         if not path.is_file():
             raise ModelError(f"{path}: there is no tokenizer.json; the engine reads no other tokenizer format")
+        self._path = path
         try:
-            self._tokenizer = HuggingFaceTokenizer.from_file(str(path))
-        except Exception as error:
-            raise ModelError(f"{path}: not a tokenizer that can be read: {error}") from error
+            text = read_text_file(path, MAXIMUM_BYTES)
+            self._tokenizer = _call(lambda: HuggingFaceTokenizer.from_str(text))
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise ModelError(f"{path}: not a tokenizer that can be read: {why}") from error
+        # A file may ask for both; a prompt is what it is, neither cut nor filled up.
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of `text`, with the special tokens that the tokenizer itself adds."""
-        return list(self._tokenizer.encode(text).ids)
+        """Return the token ids of `text`, with the special tokens that the tokenizer itself adds.
+
+        Raises:
+            ModelError: the tokenizer's own rules fail on it.
+        """
+        try:
+            return list(_call(lambda: self._tokenizer.encode(text).ids))
+        except ValueError as error:
+            raise ModelError(f"{self._path}: a text of {len(text)} characters cannot be encoded: {error}") from error
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """Return the text of the token ids, special tokens left out."""
-        return str(self._tokenizer.decode(list(token_ids), skip_special_tokens=True))
+        """Return the text of the token ids, special tokens left out.
+
+        Raises:
+            ModelError: the tokenizer's own rules fail on them.
+        """
+        try:
+            return str(_call(lambda: self._tokenizer.decode(list(token_ids), skip_special_tokens=True)))
+        except ValueError as error:
+            raise ModelError(f"{self._path}: {len(token_ids)} tokens cannot be decoded: {error}") from error
 
     def stream(self) -> TokenStream:
         """Return a decoder for the tokens of one request as they come."""
         return TokenStream(self)
+
+
+def _call(library: Callable[[], Any]) -> Any:
+    """Call the library; what it raises, and a panic, which is no `Exception`, becomes a `ValueError`."""
+    try:
+        return library()
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 class TokenStream:

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from engine.text_file import read_text_file
+
 JsonObject: TypeAlias = dict[str, Any]
 
+MAXIMUM_BYTES = 32_000_000
+"""The most that is read of a JSON file; the largest index of a published checkpoint has a third of it."""
+
 _LARGEST_SIZE = 1 << 24
+_LONGEST_SHOWN = 200
 _LARGEST_NUMBER = 1e30
 
 
@@ -35,7 +41,10 @@ class ConfigFile:
 
     def error(self, key: str, why: str) -> ModelError:
         """A complaint about the value of a key."""
-        return ModelError(f"{self.path}: {key} = {json.dumps(self.values.get(key))} {why}")
+        shown = json.dumps(self.values.get(key))
+        if len(shown) > _LONGEST_SHOWN:
+            shown = f"{shown[:_LONGEST_SHOWN]}…"
+        return ModelError(f"{self.path}: {key} = {shown} {why}")
 
     def text(self, key: str) -> str:
         """A string."""
@@ -44,13 +53,13 @@ class ConfigFile:
             raise self.error(key, "must be a string")
         return value
 
-    def size(self, key: str, *, default: int | None = None) -> int:
-        """An integer of at least 1; absent and null mean the default, if there is one."""
+    def size(self, key: str, *, default: int | None = None, largest: int = _LARGEST_SIZE) -> int:
+        """An integer from 1 to `largest`; absent and null mean the default, if there is one."""
         value = self.values.get(key)
         if value is None and default is not None:
             return default
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _LARGEST_SIZE:
-            raise self.error(key, f"must be an integer from 1 to {_LARGEST_SIZE}")
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= largest:
+            raise self.error(key, f"must be an integer from 1 to {largest}")
         return value
 
     def number(self, key: str, *, default: float) -> float:
@@ -83,11 +92,11 @@ def read_json_object(path: Path) -> JsonObject:
         ModelError: unreadable, malformed, or something else at the top.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_text_file(path, MAXIMUM_BYTES))
     except json.JSONDecodeError as error:
         raise ModelError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: cannot be read: {error}") from error
+        raise ModelError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not isinstance(value, dict):
         raise ModelError(f"{path}: the top level must be an object")
     return value

@@ -13,6 +13,10 @@ from engine.model.expert_tensors import FUSED_EXPERTS, MIXTRAL_EXPERTS, QWEN_EXP
 
 __all__ = ["FAMILIES", "ModelError", "ModelShape", "is_redundant", "layout_of", "read_shape", "tensor_shapes"]
 
+_MOST_LAYERS = 1024
+_MOST_EXPERTS = 1024
+"""Beyond what any model has; every layer, and every expert of it, is a name that is looked for in the checkpoint."""
+
 
 @dataclass(frozen=True, slots=True)
 class MoeFamily:
@@ -152,7 +156,7 @@ def read_shape(model_dir: Path) -> ModelShape:
     head_dim = config.size("head_dim", default=family.explicit_head_dim or hidden // heads)
     if head_dim % 2:
         raise config.error("head_dim", f"must be even for rotary positions, and is {head_dim}")
-    num_layers = config.size("num_hidden_layers")
+    num_layers = config.size("num_hidden_layers", largest=_MOST_LAYERS)
     attention_bias = config.flag("attention_bias")
     return ModelShape(
         family=name,
@@ -247,7 +251,7 @@ def _moe_shape(config: ConfigFile, family: MoeFamily, num_layers: int) -> MoeSha
     if experts_per_token > num_experts:
         raise config.error("num_experts_per_tok", f"is more than the {num_experts} experts a layer has")
     step = config.size("decoder_sparse_step", default=1) if family.some_layers_are_dense else 1
-    dense = config.indices("mlp_only_layers") if family.some_layers_are_dense else ()
+    dense = frozenset(config.indices("mlp_only_layers") if family.some_layers_are_dense else ())
     layers = tuple(index for index in range(num_layers) if (index + 1) % step == 0 and index not in dense)
     if not layers:
         raise config.error("mlp_only_layers", f"and decoder_sparse_step = {step} leave no layer with experts")
@@ -262,7 +266,7 @@ def _moe_shape(config: ConfigFile, family: MoeFamily, num_layers: int) -> MoeSha
 
 def _num_experts(config: ConfigFile, family: MoeFamily) -> int:
     present = [key for key in family.count_keys if config.values.get(key) is not None] or [family.count_keys[0]]
-    counts = [config.size(key) for key in present]
+    counts = [config.size(key, largest=_MOST_EXPERTS) for key in present]
     if counts.count(counts[0]) != len(counts):
         raise config.error(present[0], f"contradicts {present[1]} = {counts[1]}; keep the right one")
     return counts[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from torch import Tensor
 from engine.kernels import KV_TILE
 from engine.kernels.tiled import TiledAttention
 from engine.kernels.tiling import row_counts
+from engine.memory import memory_bytes
+from engine.model.config_file import ModelError
 from engine.model.decoder import Decoder, Layer
-from engine.model.families import ModelShape, read_shape
+from engine.model.families import ModelShape, read_shape, tensor_shapes
 from engine.model.gqa import GroupedQueryAttention
 from engine.model.mlp import GatedMlp
 from engine.model.moe import MixtureOfExperts
@@ -27,6 +30,9 @@ from engine.numerics.gemm import (
     prepare_linear,
 )
 from engine.numerics.grouped import GroupedWeight, bucket_table, grouped_strategy, prepare_grouped
+
+_TABLE_BYTES = 24
+"""Bytes that a number of the rotary table takes while the table is made: fp64 angles, cosines and sines beside it."""
 
 
 def load_decoder(
@@ -45,7 +51,28 @@ def load_decoder(
     """
     shape = read_shape(model_dir)
     with Checkpoint(model_dir, shape) as checkpoint, torch.inference_mode():
+        _require_memory(checkpoint, shape, dtype, device, max_positions or shape.max_position_embeddings)
         return _Loader(checkpoint, shape, dtype, device).decoder(max_positions or shape.max_position_embeddings)
+
+
+def _require_memory(
+    checkpoint: Checkpoint, shape: ModelShape, dtype: torch.dtype, device: torch.device, max_positions: int
+) -> None:
+    """Refuse a model that cannot fit, before an allocator promises memory that is not there."""
+    there = memory_bytes(device)
+    numbers = sum(map(math.prod, tensor_shapes(shape, checkpoint.expert_layout).values()))
+    parts = {
+        "its weights": numbers * dtype.itemsize,
+        f"a table of max_position_embeddings = {max_positions} positions": max_positions
+        * shape.head_dim
+        * _TABLE_BYTES,
+    }
+    for what, needed in parts.items():
+        if needed > there:
+            raise ModelError(
+                f"{checkpoint.model_dir}: {what} take {needed / 1e9:.1f} GB, but {device} has {there / 1e9:.1f} GB; use"
+                " a smaller model, or a machine with more memory"
+            )
 
 
 class _Loader:

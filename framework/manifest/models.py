@@ -28,13 +28,19 @@ def find_model(name: str, fixtures_root: Path) -> Path:
 
     Raises:
         ModelNotFetchedError: there is only a recipe for it.
-        NoSuchModelError: there is none, it is not a model, or it lies outside the repository.
+        NoSuchModelError: there is none, it is not a model, or it or a file of it lies outside the repository.
     """
     folder = fixtures_root / MODELS_FOLDER
     candidate = folder / name
     if candidate.is_dir():
         if not candidate.resolve().is_relative_to(fixtures_root.parent.resolve()):
             raise NoSuchModelError(f"the model {name} leads out of the repository. Keep it inside.")
+        outside = [path.name for path in candidate.iterdir() if _leads_out(path, fixtures_root.parent)]
+        if outside:
+            raise NoSuchModelError(
+                f"the model {name} has a link that leads out of the repository, or nowhere: {min(outside)}. Put the"
+                " file itself there."
+            )
         if (candidate / CONFIG_FILE).is_file():
             return candidate
     if name in (path.stem for path in recipe_paths(fixtures_root)):
@@ -46,6 +52,13 @@ def find_model(name: str, fixtures_root: Path) -> Path:
     if candidate.exists():
         raise NoSuchModelError(f"{folder.name}/{name} is a file, and a model is a folder with {CONFIG_FILE}. {hint}")
     raise NoSuchModelError(f'there is no model "{name}". {hint}')
+
+
+def _leads_out(path: Path, repository: Path) -> bool:
+    try:
+        return path.is_symlink() and not (path.exists() and path.resolve().is_relative_to(repository.resolve()))
+    except (OSError, RuntimeError):  # a link that leads to itself
+        return True
 
 
 def model_names(fixtures_root: Path) -> tuple[str, ...]:

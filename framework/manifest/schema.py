@@ -228,7 +228,9 @@ def _check_keys(value: dict[str, Any], schema: Schema, place: Place, found: list
         if key in known:
             _check(item, known[key], here, found)
         elif others is False:
-            hint = did_you_mean(key, known) or f"Known are: {', '.join(known)}"
+            # Looking for the nearest name takes its time, and no more than a few violations are ever shown.
+            near = did_you_mean(key, known) if len(found) < _MOST_SHOWN else ""
+            hint = near or f"Known are: {', '.join(known)}"
             found.append(Violation(here, "this key is not known here", hint, at_key=True))
         elif others is not True:
             _check(item, others, here, found)

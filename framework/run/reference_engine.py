@@ -22,6 +22,7 @@ from engine.config import ConfigError, InferenceConfig, settings
 from engine.request import FinishReason, Request, SamplingParams
 from framework.errors import ManifestError
 from framework.golden.document import RECORD_SCHEMA
+from framework.regular_file import read_regular_file
 from framework.run.adapter import SettingDescription
 from framework.run.workload import plain_requests
 
@@ -36,7 +37,10 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_m
 _MODEL_SUFFIXES = (".json", ".safetensors")
 _INDEX_FILE = "model.safetensors.index.json"
 _READ_BYTES = 1 << 20
+_MOST_INDEX_BYTES = 32_000_000
+_MOST_TOKENIZER_BYTES = 64_000_000
 _REPLAY_PATH = "routing_replay_path"
+_LONGEST_SHOWN = 80
 
 _COLLECTIONS = {"stop_token_ids": frozenset, "stop_strings": tuple}
 """Sampling parameters that hold several values, and what the engine takes them as."""
@@ -128,11 +132,10 @@ class ReferenceEngine:
         pinned = {"device": "cpu" if platform == "cpu" else "cuda", **fixture.engine, **overrides}
         config = InferenceConfig.from_mapping(_with_paths(pinned, fixture))
         engine = self._engine(model_path, config)
-        shape = json.loads((model_path / "config.json").read_text(encoding="utf-8"))
         plain = plain_requests(
             fixture.workload,
             encode=engine.tokenizer.encode,
-            vocabulary_size=shape["vocab_size"],
+            vocabulary_size=engine.vocabulary_size,
         )
         requests = [
             Request(
@@ -159,11 +162,22 @@ class ReferenceEngine:
         return self._loaded[1].trace.as_json() if self._loaded else []
 
     def decode(self, model_path: Path, token_ids: Sequence[int]) -> str:
-        """Return the text of tokens by the model's own tokenizer, without the engine."""
-        if model_path not in self._tokenizers:
-            read = importlib.import_module("tokenizers").Tokenizer.from_file
-            self._tokenizers[model_path] = read(str(model_path / "tokenizer.json"))
-        return str(self._tokenizers[model_path].decode(list(token_ids), skip_special_tokens=False))
+        """Return the text of tokens by the model's own tokenizer, without the engine.
+
+        Raises:
+            ValueError: the tokenizer cannot be read, or its rules fail, or could make a text of any length: this is not
+                the engine's process, which has a time limit.
+        """
+        try:
+            if model_path not in self._tokenizers:
+                text = read_regular_file(model_path / "tokenizer.json", _MOST_TOKENIZER_BYTES).decode("utf-8")
+                _refuse_growth(json.loads(text).get("decoder"))
+                self._tokenizers[model_path] = importlib.import_module("tokenizers").Tokenizer.from_str(text)
+            return str(self._tokenizers[model_path].decode(list(token_ids), skip_special_tokens=False))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the library's own panic is no `Exception`
+            raise ValueError(f"{model_path}: tokens cannot be decoded: {error}") from None
 
     def _engine(self, model_path: Path, config: InferenceConfig) -> Engine:
         """Return an engine with these settings on weights that are read once while the model stays the same."""
@@ -195,6 +209,17 @@ class ReferenceEngine:
         return (*gpu, "cpu")
 
 
+def _refuse_growth(decoder: Any) -> None:
+    """Refuse a decoder that replaces something by something longer; a few of these in a row would fill any memory."""
+    if isinstance(decoder, dict):
+        if decoder.get("type") == "Replace":
+            sought, written = decoder["pattern"].get("String"), decoder["content"]
+            if sought is None or len(written) > len(sought):
+                raise ValueError("its decoder makes texts longer")
+        for step in decoder.get("decoders") or ():
+            _refuse_growth(step)
+
+
 def _sampling(values: Mapping[str, Any]) -> SamplingParams:
     names = {field.name for field in dataclasses.fields(SamplingParams)}
     unknown = next((name for name in values if name not in names), None)
@@ -211,13 +236,19 @@ def _with_paths(pinned: Mapping[str, Any], fixture: Fixture) -> dict[str, Any]:
     """Return the settings with the recording's path, which a manifest gives from its own folder, as one that opens.
 
     Raises:
-        ConfigError: the path leaves the folder that holds `fixtures/`.
+        ConfigError: the path leaves the folder that holds `fixtures/`, or is none.
     """
     written = pinned.get(_REPLAY_PATH)
     if not isinstance(written, str):
         return dict(pinned)
     root = fixture.path.resolve().parents[len(Path(fixture.name).parts)]
-    found = (fixture.path.resolve().parent / written).resolve()
+    try:
+        found = (fixture.path.resolve().parent / written).resolve()
+        found.is_file()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, with a NUL, a link that leads to itself
+        shown = written if len(written) <= _LONGEST_SHOWN else f"{written[:_LONGEST_SHOWN]}…"
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"setting {_REPLAY_PATH}: {shown!r} is no path that can be used: {why}") from None
     if Path(written).is_absolute() or not found.is_relative_to(root):
         raise ConfigError(
             f"setting {_REPLAY_PATH}: {written!r} leaves the repository; give a path relative to the manifest's "
@@ -270,7 +301,7 @@ def _shards(model_path: Path) -> set[str]:
     if not index.is_file():
         return set()
     try:
-        shards = set(json.loads(index.read_bytes())["weight_map"].values())
+        shards = set(json.loads(read_regular_file(index, _MOST_INDEX_BYTES))["weight_map"].values())
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise _unreadable(index, f"no index of weights: {type(error).__name__}: {error}") from None
     if not all(isinstance(name, str) for name in shards):
@@ -287,6 +318,8 @@ def _hash_of_files(paths: list[Path], base: Path) -> str:
     digest = hashlib.sha256()
     for path in paths:
         try:
+            if path.exists() and not path.is_file():
+                raise _unreadable(path, "it is no file")
             with path.open("rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
                 digest.update(f"{os.path.relpath(path, base)} {size}\n".encode())

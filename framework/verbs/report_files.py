@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from framework.errors import UsageError
-from framework.golden.store import why_not_writable, write_atomically
+from framework.golden.store import write_atomically
 from framework.report.junit import junit_xml
 from framework.report.markdown import markdown_report
 from framework.report.streams import json_text, log
+from framework.verbs.output_file import refuse_output
+from framework.workspace import open_workspace
 
 if TYPE_CHECKING:
     import argparse
@@ -26,10 +27,11 @@ def refuse_unwritable(arguments: argparse.Namespace) -> None:
     Raises:
         UsageError: one cannot be written.
     """
-    for option in OPTIONS:
-        path = getattr(arguments, option)
-        if path is not None and (why := why_not_writable(path)):
-            raise UsageError(f"--{option} {path}: it cannot be written: {why}; choose another file")
+    wanted = {option: path for option in OPTIONS if (path := getattr(arguments, option)) is not None}
+    if wanted:
+        workspace = open_workspace(arguments.root, arguments.adapter)
+        for option, path in wanted.items():
+            refuse_output(f"--{option}", path, workspace)
 
 
 def write_files(arguments: argparse.Namespace, report: Report, document: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from framework.errors import UsageError
-from framework.golden.store import why_not_writable, write_atomically
+from framework.golden.store import write_atomically
 from framework.redact import redacted
 from framework.report.streams import log, out, print_json
 from framework.run.session import Session
@@ -18,6 +18,8 @@ from framework.soak.summary import FixtureSoak, soak_document, soak_exit_code
 from framework.soak.terminal import print_soak, progress_line
 from framework.verbs.lint_manifests import refuse_broken_manifests
 from framework.verbs.opened import Opened, open_selection
+from framework.verbs.output_file import refuse_output
+from framework.workspace import open_workspace
 
 if TYPE_CHECKING:
     import argparse
@@ -55,8 +57,8 @@ def _refuse_senseless(arguments: argparse.Namespace) -> None:
             raise UsageError(f"--only {arguments.only}: runs are numbered from 0 on")
         if arguments.fresh or arguments.resume or arguments.report is not None:
             raise UsageError("--only does one run again and keeps nothing; leave out --fresh, --resume and --report")
-    if arguments.report is not None and (why := why_not_writable(arguments.report)):
-        raise UsageError(f"--report {arguments.report}: it cannot be written: {why}; choose another file")
+    if arguments.report is not None:
+        refuse_output("--report", arguments.report, open_workspace(arguments.root, arguments.adapter))
 
 
 def _soak(opened: Opened, arguments: argparse.Namespace) -> list[FixtureSoak]:

@@ -103,7 +103,7 @@ def test_an_index_that_names_no_files_is_an_error_with_its_path(tmp_path: Path, 
 
 def test_what_only_looks_like_a_file_of_the_model_is_an_error_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "x.json").mkdir()
-    with pytest.raises(ManifestError, match=r"x\.json: the model cannot be read: Is a directory"):
+    with pytest.raises(ManifestError, match=r"x\.json: the model cannot be read: it is no file"):
         ReferenceEngine().model_hashes(tmp_path)
     (tmp_path / "x.json").rmdir()
     (tmp_path / "y.safetensors").symlink_to(tmp_path / "nowhere")
