@@ -7,6 +7,7 @@ pytest looks at a YAML file under the `fixtures/` of a folder that also has `gol
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 _OUTCOME = "golden_outcome"
+_PROPOSAL = "golden_proposal"
 _COLLECTED = pytest.StashKey[list[str]]()
+_PROPOSED = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,9 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("golden", "golden-value fixtures")
     group.addoption(
         "--golden",
-        choices=("check",),
+        choices=("check", "candidates"),
         default="check",
-        help="what to do with fixtures: check them against their goldens",
+        help="check fixtures against their goldens; candidates: also prove new goldens for those that differ, and keep"
+        " them under .golden/ for `golden review` (a difference stays a failure)",
     )
     group.addoption("--golden-platform", metavar="NAME", help="run fixtures on this platform only")
     group.addoption("--golden-report", metavar="FILE", help="write a golden.run/1 JSON document there")
@@ -35,7 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the list of outcomes; the controller of a distributed run is the only one that fills it."""
+    config.addinivalue_line("markers", "golden: a golden-value fixture; each of its tags is a marker too")
     config.stash[_COLLECTED] = []
+    config.stash[_PROPOSED] = []
     target = config.getoption("--golden-report")
     if target is not None:
         store = importlib.import_module("framework.golden.store")
@@ -53,9 +59,18 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return items.ManifestFile.make(parent, file_path, root)  # type: ignore[no-any-return]
 
 
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a folder of manifests that nobody looks into, as the error that it is."""
+    root = root_of_manifest(path / "any.yaml")
+    if root is None or not (path.is_symlink() or not os.access(path, os.R_OK | os.X_OK)):
+        return None
+    items = importlib.import_module("framework.pytest_items")
+    return items.broken_folder(parent, path, root)  # type: ignore[no-any-return]
+
+
 def root_of_manifest(path: Path) -> Path | None:
     """Return the root whose manifest this file is, or None if it is none: models and hidden files are not."""
-    if path.suffix not in (".yaml", ".yml"):
+    if path.suffix.lower() not in (".yaml", ".yml"):
         return None
     for folder in path.parents:
         if folder.name == "fixtures" and (folder.parent / "goldens").is_dir():
@@ -69,9 +84,9 @@ def root_of_manifest(path: Path) -> Path | None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     """Attach a fixture's outcome to its report, which travels from a worker to the controller."""
     result = yield
-    entry = getattr(item, _OUTCOME, None)
-    if entry is not None:
-        setattr(result.get_result(), _OUTCOME, entry)
+    for name in (_OUTCOME, _PROPOSAL):
+        if (entry := getattr(item, name, None)) is not None:
+            setattr(result.get_result(), name, entry)
 
 
 class _Controller:
@@ -81,9 +96,12 @@ class _Controller:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        entry = getattr(report, _OUTCOME, None)
-        if entry is not None and report.when == "call":
-            self._config.stash[_COLLECTED].append(entry)
+        if report.when != "call":
+            return
+        if (outcome := getattr(report, _OUTCOME, None)) is not None:
+            self._config.stash[_COLLECTED].append(outcome)
+        if (proposed := getattr(report, _PROPOSAL, None)) is not None:
+            self._config.stash[_PROPOSED].append(proposed)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -105,7 +123,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what drifted and how many values were compared; write the report that was asked for."""
+    """Say what drifted, what did not pass, and how many values were compared; write what was asked for."""
     outcomes, target = config.stash[_COLLECTED], config.getoption("--golden-report")
     if not outcomes and target is None:
         return
@@ -113,6 +131,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section("golden")
     for line in summary.summary_lines(outcomes):
         terminalreporter.line(line)
+    if proposed := config.stash[_PROPOSED]:
+        candidates = importlib.import_module("framework.pytest_candidates")
+        proposals = [candidates.Proposal.from_text(text) for text in proposed]
+        for line in candidates.keep(proposals, config.getini("golden_adapter") or None):
+            terminalreporter.line(summary.neutral(line))
     if target is not None:
         try:
             summary.write_report(Path(target), outcomes)

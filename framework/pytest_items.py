@@ -9,7 +9,11 @@ import pytest
 
 from framework.errors import GoldenInferenceError, internal_error
 from framework.judge import Outcome, Verdict
+from framework.manifest.find import find_manifests, source_name
 from framework.manifest.load import load_all, load_manifest
+from framework.pytest_candidates import proposal
+from framework.redact import redacted
+from framework.report.junit import properties_of
 from framework.report.neutral import neutral
 from framework.report.pytest_summary import outcome_text
 from framework.report.text import outcome_lines
@@ -17,6 +21,7 @@ from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.lint_manifests import manifest_errors
 from framework.verbs.opened import refuse_unknown_platform
+from framework.verbs.quarantined import quarantine_in_force
 from framework.workspace import load_adapter, open_workspace
 
 if TYPE_CHECKING:
@@ -25,6 +30,10 @@ if TYPE_CHECKING:
     from framework.manifest.fixture import Fixture
 
 _SESSIONS = "golden-sessions"
+_MARKERS_WITH_A_MEANING = frozenset(
+    {"skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", "tryfirst", "trylast", "xdist_group"}
+)
+"""What a manifest must not be able to say of its item: a tag `skip` would leave it out, and pytest would be green."""
 
 
 class FixtureFailedError(Exception):
@@ -62,7 +71,8 @@ class Sessions:
             fixtures = {fixture.name: fixture for fixture in loaded}
             adapter = load_adapter(workspace)
             runner = SubprocessRunner(workspace)
-            self._by_root[root] = Session(workspace, adapter, runner, fixtures, platform)
+            quarantine = quarantine_in_force(workspace, loaded)
+            self._by_root[root] = Session(workspace, adapter, runner, fixtures, platform, quarantine)
         return self._by_root[root]
 
     def close(self) -> None:
@@ -93,10 +103,33 @@ class ManifestFile(pytest.File):
             fixture = load_manifest(self.path, fixtures_root=self.root / "fixtures")
             Sessions.of(self.config).session(self.root)
         except GoldenInferenceError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(neutral(redacted(str(error)))) from None
         except Exception as error:
             raise self.CollectError(internal_error(error)) from error
         return [FixtureItem.make(self, fixture, self.root)]
+
+
+class BrokenFolder(pytest.Directory):
+    """A folder that holds manifests which would never be run."""
+
+    why: str
+
+    def collect(self) -> list[pytest.Item]:
+        """Say why."""
+        raise self.CollectError(self.why)
+
+
+def broken_folder(parent: pytest.Collector, path: Path, root: Path) -> BrokenFolder | None:
+    """Return the collector of a folder below the fixtures of a root that is not looked into, None for any other."""
+    fixtures_root = root / "fixtures"
+    source = source_name(path, fixtures_root)
+    errors = [str(error) for error in find_manifests(fixtures_root).errors]
+    why = next((error for error in errors if error.startswith(f"{source}: ")), None)
+    if why is None:
+        return None
+    node: BrokenFolder = BrokenFolder.from_parent(parent, path=path)
+    node.why = neutral(redacted(why))
+    return node
 
 
 class FixtureItem(pytest.Item):
@@ -105,14 +138,22 @@ class FixtureItem(pytest.Item):
     fixture: Fixture
     root: Path
     golden_outcome: str | None = None
+    golden_proposal: str | None = None
 
     @classmethod
     def make(cls, parent: ManifestFile, fixture: Fixture, root: Path) -> FixtureItem:
-        """Return the item for a fixture; its tags can be selected with `-k`."""
+        """Return the item for a fixture; its tags can be selected with `-k`, and with `-m` as markers."""
         item: FixtureItem = cls.from_parent(parent, name=fixture.name)
         item.fixture = fixture
         item.root = root
         item.extra_keyword_matches.update(fixture.tags)
+        item.add_marker("golden")
+        for tag in fixture.tags:
+            if tag not in _MARKERS_WITH_A_MEANING:
+                item.config.addinivalue_line("markers", f"{tag}: the tag of fixtures")
+                item.add_marker(tag)
+        if item.config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group(fixture.model))
         return item
 
     def runtest(self) -> None:
@@ -123,9 +164,15 @@ class FixtureItem(pytest.Item):
             raise errors[0]
         outcome = session.run_one(self.fixture)
         self.golden_outcome = outcome_text(outcome, session.fixtures)
-        self.user_properties += [("golden_verdict", outcome.verdict.value), ("golden_compared", outcome.compared)]
+        self.user_properties += [(f"golden_{name}", value) for name, value in properties_of(outcome)]
+        if self.config.getoption("--golden") == "candidates":
+            found = proposal(session, self.fixture, outcome)
+            self.golden_proposal = found.as_text() if found else None
         if outcome.verdict is Verdict.SKIP:
             pytest.skip(outcome.reason)
+        if outcome.verdict is Verdict.QUARANTINED:
+            assert outcome.quarantine is not None, "an entry has excused it"
+            pytest.xfail(neutral(redacted(outcome.quarantine.in_words())))  # with --runxfail it goes on, and fails
         if outcome.verdict is not Verdict.PASS:
             raise FixtureFailedError(outcome)
 
@@ -135,9 +182,9 @@ class FixtureItem(pytest.Item):
         `GOLDEN_DEBUG=1` adds its traceback.
         """
         if isinstance(excinfo.value, FixtureFailedError):
-            return neutral("\n".join(outcome_lines(excinfo.value.outcome)))
+            return neutral(redacted("\n".join(outcome_lines(excinfo.value.outcome))))
         if isinstance(excinfo.value, GoldenInferenceError):
-            return str(excinfo.value)
+            return neutral(redacted(str(excinfo.value)))
         if isinstance(excinfo.value, Exception) and os.environ.get("GOLDEN_DEBUG") != "1":
             return internal_error(excinfo.value)
         return super().repr_failure(excinfo, style)

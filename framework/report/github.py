@@ -30,7 +30,11 @@ _UNREMARKABLE: Final = (Verdict.PASS, Verdict.SKIP)
 
 def workflow_commands(report: Report, fixtures: Mapping[str, Fixture], root: Path) -> list[str]:
     """Return the workflow commands of a report; `root` is what paths of manifests are relative to."""
-    noted = [outcome for outcome in sorted(report.outcomes, key=severity) if outcome.verdict not in _UNREMARKABLE]
+    noted = [
+        outcome
+        for outcome in sorted(report.outcomes, key=lambda outcome: severity(outcome.verdict))
+        if outcome.verdict not in _UNREMARKABLE
+    ]
     pairs = [(outcome, outcome.findings[0] if outcome.findings else None) for outcome in noted]
     commands = [_command(outcome, finding, fixtures[outcome.fixture], root) for outcome, finding in pairs]
     if len(commands) <= MOST:

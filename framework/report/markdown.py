@@ -41,7 +41,7 @@ def markdown_report(report: Report, *, title: str = "Golden values", largest: in
         (f"\n**Default changed:** {markdown_code(redacted(drift.in_words()))}\n" for drift in report.drift),
         "changed defaults",
     )
-    ordered = sorted(report.outcomes, key=severity)
+    ordered = sorted(report.outcomes, key=lambda outcome: severity(outcome.verdict))
     bad = [outcome for outcome in ordered if outcome.verdict is not Verdict.PASS]
     good = [outcome for outcome in ordered if outcome.verdict is Verdict.PASS]
     if bad and page.fits(_HEAD):

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 from framework.compare.finding import FindingClass
 from framework.errors import ExitCode, worst_exit_code
 from framework.explain.drift import Drift, collect_drift
+from framework.explain.words import cut
 from framework.golden.store import write_atomically
 from framework.judge import Outcome, Verdict
 from framework.report.json_report import RUN_SCHEMA, run_document
 from framework.report.neutral import neutral
 from framework.report.streams import json_text
+from framework.report.text import severity
+
+SHOWN_FAILURES = 20
+_LINE_WIDTH = 200
+_UNREMARKABLE = (Verdict.PASS, Verdict.SKIP, Verdict.QUARANTINED)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,12 +41,39 @@ def outcome_text(outcome: Outcome, fixtures: Mapping[str, Fixture]) -> str:
 
 
 def summary_lines(texts: Sequence[str]) -> list[str]:
-    """Return the lines of the terminal section: changed defaults first."""
+    """Return the lines of the terminal section: changed defaults, what did not pass, the worst first, quarantine."""
     outcomes = _parsed(texts)
     compared = sum(outcome["entry"]["compared"] for outcome in outcomes)
     seconds = sum(outcome["entry"]["seconds"] for outcome in outcomes)
     lines = [f"DEFAULT CHANGED: {drift.in_words()}." for drift in _drift(outcomes)]
+    bad = sorted(
+        (outcome["entry"] for outcome in outcomes if Verdict(outcome["entry"]["verdict"]) not in _UNREMARKABLE),
+        key=lambda entry: severity(Verdict(entry["verdict"])),
+    )
+    lines += [_bad_line(entry) for entry in bad[:SHOWN_FAILURES]]
+    if len(bad) > SHOWN_FAILURES:
+        lines.append(f"and {len(bad) - SHOWN_FAILURES} more that did not pass; --golden-report has them all")
+    lines += [_quarantine_line(outcome["entry"]) for outcome in outcomes if "quarantine" in outcome["entry"]]
     return [*map(neutral, lines), f"{len(outcomes)} fixtures, {compared} values compared in {seconds:.1f} s"]
+
+
+def _bad_line(entry: Mapping[str, Any]) -> str:
+    counts: dict[str, int] = {}
+    for finding in entry["findings"]:
+        counts[finding["class"]] = counts.get(finding["class"], 0) + 1
+    classes = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    first = entry["findings"][0] if entry["findings"] else {"path": "", "message": ""}
+    message = str(first["message"]).partition("\n")[0]
+    return cut(f"{entry['verdict']:<7} {entry['fixture']}: {classes}; {first['path']}: {message}", _LINE_WIDTH)
+
+
+def _quarantine_line(entry: Mapping[str, Any]) -> str:
+    note = entry["quarantine"]
+    why_not = f"; {note['why_not']}" if note["why_not"] else ""
+    return (
+        f"IN QUARANTINE: {entry['fixture']}, which gave {entry['verdict']}: for {', '.join(note['class'])} until"
+        f" {note['expires']} ({note['days_left']} days left); owner {note['owner']}, issue {note['issue']}{why_not}"
+    )
 
 
 def write_report(path: Path, texts: Sequence[str]) -> None:
@@ -59,7 +92,13 @@ def all_skipped(texts: Sequence[str]) -> bool:
 
 
 def _parsed(texts: Sequence[str]) -> list[dict[str, Any]]:
-    return sorted((json.loads(text) for text in texts), key=lambda outcome: str(outcome["entry"]["fixture"]))
+    """Return one outcome a fixture, by name: of one that ran more than once (`--dist each`), the worst."""
+    worst: dict[str, dict[str, Any]] = {}
+    for outcome in map(json.loads, texts):
+        name, rank = outcome["entry"]["fixture"], severity(Verdict(outcome["entry"]["verdict"]))
+        if name not in worst or rank < severity(Verdict(worst[name]["entry"]["verdict"])):
+            worst[name] = outcome
+    return [worst[name] for name in sorted(worst)]
 
 
 def _drift(outcomes: Sequence[dict[str, Any]]) -> tuple[Drift, ...]:

@@ -77,7 +77,7 @@ def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture], summary:
         to.print(Text(f"DEFAULT CHANGED: {drift.in_words()}.", style="bold yellow"), soft_wrap=True)
     to.print(_table(report, fixtures))
     failed = [outcome for outcome in report.outcomes if outcome.verdict not in (Verdict.PASS, Verdict.SKIP)]
-    for outcome in sorted(failed, key=severity)[:SHOWN_FAILURES]:
+    for outcome in sorted(failed, key=lambda outcome: severity(outcome.verdict))[:SHOWN_FAILURES]:
         to.print()
         to.print(Text("\n".join(outcome_lines(outcome))), soft_wrap=True)
     if len(failed) > SHOWN_FAILURES:

@@ -94,7 +94,7 @@ def settings_lines(golden: Mapping[str, Any], current: Mapping[str, Any]) -> lis
     ]
 
 
-def severity(outcome: Outcome) -> int:
+def severity(verdict: Verdict) -> int:
     """Return a rank for sorting, the worst first."""
     order = (
         Verdict.ERROR,
@@ -106,7 +106,7 @@ def severity(outcome: Outcome) -> int:
         Verdict.SKIP,
         Verdict.PASS,
     )
-    return order.index(outcome.verdict)
+    return order.index(verdict)
 
 
 def quarantine_words(note: Note) -> str:

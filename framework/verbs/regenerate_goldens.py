@@ -8,8 +8,8 @@ from framework.errors import ExitCode, GoldenError, UsageError
 from framework.golden.store import golden_path, why_not_writable
 from framework.regenerate.apply import StaleRegenError, apply_changes, provenance
 from framework.regenerate.candidates import keep_candidates
-from framework.regenerate.plan import Change, Kind, plan_change, why_outside
-from framework.regenerate.prove import Prover
+from framework.regenerate.plan import Change, Kind, why_outside
+from framework.regenerate.propose import Proposer
 from framework.report.streams import log, out, print_json
 from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
@@ -44,9 +44,12 @@ def run(arguments: argparse.Namespace) -> ExitCode:
             out(change.in_words())
     written: list[Path] = []
     pending: list[Path] = []
+    origin = provenance(reason, opened.workspace.adapter_spec, opened.adapter.revision())
     if code is ExitCode.GOOD:
-        origin = provenance(reason, opened.workspace.adapter_spec, opened.adapter.revision())
         code, written, pending = _settle(arguments, opened, changes, origin)
+    elif arguments.out is None:
+        # One that is refused stops all, but not what the others took minutes to prove.
+        pending = keep_candidates(opened.workspace, changes, origin)
     _report(arguments, changes, written, pending, code)
     return code
 
@@ -102,27 +105,20 @@ def _refuse_unfit_folder(folder: Path, opened: Opened) -> None:
 
 
 def _prove_and_plan(opened: Opened, platform: str | None, target_root: Path) -> list[Change]:
-    prover = Prover(
-        opened.workspace,
-        opened.adapter,
-        opened.fixtures,
-        lambda environment: SubprocessRunner(opened.workspace, environment),
-    )
-    session = Session(opened.workspace, opened.adapter, prover.make_runner({}), opened.fixtures, platform)
+    runner = SubprocessRunner(opened.workspace)
+    session = Session(opened.workspace, opened.adapter, runner, opened.fixtures, platform)
+    proposer = Proposer(session, target_root)
     changes = []
     try:
         for fixture in opened.selected:
             if why := session.why_skipped(fixture):
                 log(f"skipped   {fixture.name}: {why}")
                 continue
-            chosen = session.platform_of(fixture)
-            assert chosen is not None, "without a platform it is skipped"
-            proof = prover.prove(fixture, chosen)
-            change = plan_change(proof, opened.workspace.goldens_root, target_root, session.hashes(fixture))
+            change = proposer.change(fixture)
             log(f"{change.kind:<9} {fixture.name}")
             changes.append(change)
     finally:
-        prover.close()
+        proposer.close()
     return changes
 
 
@@ -156,7 +152,7 @@ def _report(
         out(f"wrote {path}")
     refused = sum(change.kind is Kind.REFUSED for change in changes)
     if refused:
-        out(f"{refused} of {len(changes)} refused, so nothing was written. Fix them, or select the others by name.")
+        out(f"{refused} of {len(changes)} refused, so no golden was written. Fix them, or select the others by name.")
     elif written and arguments.out is not None:
         out(f"Next: `golden accept {arguments.out} --reason …`, in a checkout of the same code, brings them in.")
     elif written:
