@@ -10,6 +10,7 @@ import pytest
 from framework.errors import GoldenInferenceError, internal_error
 from framework.judge import Outcome, Verdict
 from framework.manifest.load import load_all, load_manifest
+from framework.redact import redacted
 from framework.report.neutral import neutral
 from framework.report.pytest_summary import outcome_text
 from framework.report.text import outcome_lines
@@ -17,6 +18,7 @@ from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.lint_manifests import manifest_errors
 from framework.verbs.opened import refuse_unknown_platform
+from framework.verbs.quarantined import quarantine_in_force
 from framework.workspace import load_adapter, open_workspace
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ class Sessions:
             fixtures = {fixture.name: fixture for fixture in loaded}
             adapter = load_adapter(workspace)
             runner = SubprocessRunner(workspace)
-            self._by_root[root] = Session(workspace, adapter, runner, fixtures, platform)
+            quarantine = quarantine_in_force(workspace, loaded)
+            self._by_root[root] = Session(workspace, adapter, runner, fixtures, platform, quarantine)
         return self._by_root[root]
 
     def close(self) -> None:
@@ -93,7 +96,7 @@ class ManifestFile(pytest.File):
             fixture = load_manifest(self.path, fixtures_root=self.root / "fixtures")
             Sessions.of(self.config).session(self.root)
         except GoldenInferenceError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(neutral(redacted(str(error)))) from None
         except Exception as error:
             raise self.CollectError(internal_error(error)) from error
         return [FixtureItem.make(self, fixture, self.root)]
@@ -126,6 +129,9 @@ class FixtureItem(pytest.Item):
         self.user_properties += [("golden_verdict", outcome.verdict.value), ("golden_compared", outcome.compared)]
         if outcome.verdict is Verdict.SKIP:
             pytest.skip(outcome.reason)
+        if outcome.verdict is Verdict.QUARANTINED:
+            assert outcome.quarantine is not None, "an entry has excused it"
+            pytest.xfail(neutral(redacted(outcome.quarantine.in_words())))  # with --runxfail it goes on, and fails
         if outcome.verdict is not Verdict.PASS:
             raise FixtureFailedError(outcome)
 
@@ -135,9 +141,9 @@ class FixtureItem(pytest.Item):
         `GOLDEN_DEBUG=1` adds its traceback.
         """
         if isinstance(excinfo.value, FixtureFailedError):
-            return neutral("\n".join(outcome_lines(excinfo.value.outcome)))
+            return neutral(redacted("\n".join(outcome_lines(excinfo.value.outcome))))
         if isinstance(excinfo.value, GoldenInferenceError):
-            return str(excinfo.value)
+            return neutral(redacted(str(excinfo.value)))
         if isinstance(excinfo.value, Exception) and os.environ.get("GOLDEN_DEBUG") != "1":
             return internal_error(excinfo.value)
         return super().repr_failure(excinfo, style)

@@ -35,12 +35,22 @@ def outcome_text(outcome: Outcome, fixtures: Mapping[str, Fixture]) -> str:
 
 
 def summary_lines(texts: Sequence[str]) -> list[str]:
-    """Return the lines of the terminal section: changed defaults first."""
+    """Return the lines of the terminal section: changed defaults first, then every fixture in quarantine."""
     outcomes = _parsed(texts)
     compared = sum(outcome["entry"]["compared"] for outcome in outcomes)
     seconds = sum(outcome["entry"]["seconds"] for outcome in outcomes)
     lines = [f"DEFAULT CHANGED: {drift.in_words()}." for drift in _drift(outcomes)]
+    lines += [_quarantine_line(outcome["entry"]) for outcome in outcomes if "quarantine" in outcome["entry"]]
     return [*map(neutral, lines), f"{len(outcomes)} fixtures, {compared} values compared in {seconds:.1f} s"]
+
+
+def _quarantine_line(entry: Mapping[str, Any]) -> str:
+    note = entry["quarantine"]
+    why_not = f"; {note['why_not']}" if note["why_not"] else ""
+    return (
+        f"IN QUARANTINE: {entry['fixture']}, which gave {entry['verdict']}: for {', '.join(note['class'])} until"
+        f" {note['expires']} ({note['days_left']} days left); owner {note['owner']}, issue {note['issue']}{why_not}"
+    )
 
 
 def write_report(path: Path, texts: Sequence[str]) -> None:
