@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _MOST_REPEATS = 100
+_MOST_JOBS = 256
+_AUTO = "auto"
 _HELP_EPILOG = """exit codes: 0 good, 1 regression, 2 usage, 10 manifest, lint or malformed rules, 11 engine crash,
 time limit, a model that could not be fetched or a fault of golden itself, 12 golden missing, stale, unreadable or its
 seal broken, 13 nothing selected or all skipped"""
@@ -89,6 +91,15 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _jobs(text: str) -> int | None:
+    """Return how many engine processes there are; None stands for `auto`."""
+    if text == _AUTO:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_JOBS)) and 1 <= int(text) <= _MOST_JOBS):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {_MOST_JOBS}, nor {_AUTO!r}")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="golden",
@@ -106,6 +117,14 @@ def _parser() -> argparse.ArgumentParser:
 
     run_verb = _verb(verbs, "run", "run_fixtures", "run fixtures and judge them against their goldens")
     _selection(run_verb)
+    run_verb.add_argument(
+        "-j",
+        "--jobs",
+        type=_jobs,
+        default=1,
+        metavar="N",
+        help="engine processes beside each other, or 'auto': half the cores, or one for each device (default: 1)",
+    )
     run_verb.add_argument(
         "--rerun-mismatches",
         type=_count,

@@ -35,6 +35,7 @@ START_LIMIT_S = 120.0
 _STACK_DUMP_GRACE_S = 0.5
 _KEPT_LINES = 60
 _READ_BYTES = 1 << 20
+_STOPPED = "the run was stopped before this engine began"
 
 
 class SubprocessRunner:
@@ -54,14 +55,21 @@ class SubprocessRunner:
         self._environment = dict(environment or {})
         self._engine_time = EngineTime() if engine_time is None else engine_time
         self._worker: _Worker | None = None
+        self._is_stopped = threading.Event()
 
     def start(self) -> None:
         """Start the worker without waiting for it, so that its imports overlap with other work."""
         if self._worker is None:
             self._worker = _Worker(self._workspace, self._environment, self._engine_time)
 
+    def prepare(self, task: Task) -> Failure | None:  # noqa: ARG002
+        """Need nothing besides."""
+        return None
+
     def run(self, task: Task, *, time_limit_s: float) -> Result:
         """Run one task; the worker is killed when the limit is over. Its start is not counted."""
+        if self._is_stopped.is_set():
+            return Result(None, Failure(FindingClass.ENGINE_CRASH, _STOPPED))
         self.start()
         assert self._worker is not None
         result = self._worker.run(task, time_limit_s)
@@ -69,11 +77,21 @@ class SubprocessRunner:
             self.close()
         return result
 
+    def rest(self) -> None:
+        """Hold nothing that others wait for."""
+
     def close(self) -> None:
         """Kill the worker, if there is one."""
         if self._worker is not None:
             self._worker.kill()
             self._worker = None
+
+    def stop(self) -> None:
+        """Kill the worker, so that a run in another thread ends at once; there will be no other worker."""
+        self._is_stopped.set()
+        worker = self._worker
+        if worker is not None:
+            worker.end_processes()
 
 
 class _Worker:
@@ -179,12 +197,16 @@ class _Worker:
         lines = list(self._output)
         return "".join(f"\n    | {line}" for line in lines)
 
+    def end_processes(self) -> None:
+        """Kill the worker and whatever it has started; its pipes stay open, since another thread may wait for them."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
     def kill(self) -> None:
         if self._killed:
             return
         self._killed = True
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self.end_processes()
         self._process.wait()
         self._drain.join(1.0)
         for descriptor in (self._requests, self._answers):
