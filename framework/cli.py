@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -19,8 +20,10 @@ from framework.report.streams import flush_out, log, prepare_streams, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
 _INTERRUPTED = 130
+_ENDED = 143
 _MOST_REPEATS = 100
 _MOST_JOBS = 256
 _AUTO = "auto"
@@ -40,12 +43,26 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     prepare_streams()
+    signal.signal(signal.SIGTERM, _end)
     try:
         code = int(run(given))
+    except _EndedError:
+        code = _failed(given, "ended by SIGTERM", _ENDED)
     except KeyboardInterrupt:
         code = _failed(given, "interrupted", _INTERRUPTED)
     flush_out()
     sys.exit(code)
+
+
+class _EndedError(KeyboardInterrupt):
+    """The process was asked to end: whatever it holds is let go of, as when a person interrupts it."""
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """Begin to end; asked again meanwhile, the process ends as it would have."""
+    del frame
+    signal.signal(number, signal.SIG_DFL)
+    raise _EndedError
 
 
 def run(arguments: Sequence[str]) -> ExitCode:

@@ -6,6 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from framework.report.streams import log
+from framework.run.claim import Claim
+from framework.run.devices import usable_devices
 from framework.run.durations import read_durations
 from framework.run.place import needs_device
 from framework.run.subprocess_runner import SubprocessRunner
@@ -24,9 +26,13 @@ def prepare_lanes(session: Session, selected: Sequence[Fixture], jobs: int | Non
     There are never more than fixtures to run.
     """
     platforms = [platform for fixture in selected if (platform := session.platform_of(fixture)) is not None]
-    wanted = usable_lanes(any(map(needs_device, platforms)), session.devices) if jobs is None else jobs
+    on_devices = any(map(needs_device, platforms))
+    session.devices = len(usable_devices(os.environ)) if on_devices and jobs != 1 else 0
+    wanted = usable_lanes(on_devices, session.devices) if jobs is None else jobs
     lanes = max(min(wanted, len(platforms)), 1)
-    session.more_runners = tuple(SubprocessRunner(session.workspace, engine_time=engine_time) for _ in range(lanes - 1))
+    session.more_runners = tuple(
+        SubprocessRunner(session.workspace, engine_time=engine_time, claim=Claim(log)) for _ in range(lanes - 1)
+    )
     if session.more_runners:
         session.durations = read_durations(session.workspace.state_folder, log)
 

@@ -12,6 +12,7 @@ from framework.report.json_report import RUN_SCHEMA, report_document
 from framework.report.streams import log, print_json, tell_pipeline
 from framework.report.terminal import print_report, progress_line, retry_line
 from framework.report.timing import Timing
+from framework.run.claim import Claim
 from framework.run.durations import record_durations
 from framework.run.engine_time import EngineTime
 from framework.run.history import remember
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     opened = open_selection(arguments)
     refuse_broken_manifests(opened)
     quarantine = quarantine_in_force(opened.workspace, opened.fixtures.values())
-    runner = SubprocessRunner(opened.workspace)
+    runner = SubprocessRunner(opened.workspace, claim=Claim(log))
     runner.start()
     say = _say_nothing if arguments.json else log
     session = Session(
