@@ -11,9 +11,6 @@ import importlib
 import importlib.util
 import json
 import os
-import re
-import shutil
-import subprocess
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +21,7 @@ from framework.errors import ManifestError
 from framework.golden.document import RECORD_SCHEMA
 from framework.regular_file import read_regular_file
 from framework.run.adapter import SettingDescription
+from framework.run.devices import usable_devices
 from framework.run.workload import plain_requests
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ class ReferenceEngine:
             )
 
     def platforms(self) -> tuple[str, ...]:
-        """Return the kind of this machine's GPU, if it has one, and `cpu`."""
+        """Return the kinds of the GPUs that may be used here, and `cpu`."""
         return self._platforms
 
     def environment_variants(self) -> Mapping[str, Mapping[str, str]]:
@@ -195,18 +193,8 @@ class ReferenceEngine:
 
     @cached_property
     def _platforms(self) -> tuple[str, ...]:
-        command = shutil.which("nvidia-smi")
-        if command is None:
-            return ("cpu",)
-        asked = subprocess.run(  # noqa: S603 - the driver's own tool
-            [command, "--query-gpu=name", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        names = asked.stdout.splitlines() if asked.returncode == 0 else []
-        gpu = [re.sub(r"[^a-z0-9]+", "-", names[0].lower()).strip("-")] if names else []
-        return (*gpu, "cpu")
+        gpus = [device.platform for device in usable_devices(os.environ) if device.name and not device.is_fake]
+        return (*dict.fromkeys(gpus), "cpu")
 
 
 def _refuse_growth(decoder: Any) -> None:

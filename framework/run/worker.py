@@ -17,6 +17,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import filelock
+
 from framework.compare.finding import FindingClass
 from framework.errors import GoldenInferenceError
 from framework.manifest.load import load_manifest
@@ -27,6 +29,11 @@ from framework.workspace import Workspace, load_adapter
 if TYPE_CHECKING:
     from framework.run.adapter import Adapter
 
+_ORPHAN_GRACE_S = 60.0
+"""A process that hangs in native code sees no parent die; so long after its time limit it ends by itself."""
+
+_LONGEST_S = 1e6
+
 
 def main() -> None:
     """Answer requests until the parent closes its end."""
@@ -35,7 +42,14 @@ def main() -> None:
     parser.add_argument("--adapter", required=True)
     parser.add_argument("--requests-fd", type=int, required=True)
     parser.add_argument("--answers-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--device-lock", type=Path, action="append", default=[])
     arguments = parser.parse_args()
+    locks = [filelock.FileLock(path, thread_local=False) for path in arguments.device_lock]
+    for lock in locks:  # held until this process ends, so that nobody takes a device on which its engine still is
+        lock.acquire(blocking=False)
+    if os.getppid() != arguments.parent:  # it died before the locks were held: the devices may be another's by now
+        return
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
     workspace = Workspace(root=arguments.root, adapter_spec=arguments.adapter)
@@ -60,6 +74,8 @@ def _receive(descriptor: int, requests: queue.SimpleQueue[str]) -> None:
     with os.fdopen(descriptor, encoding="utf-8") as lines:
         for line in lines:
             requests.put(line)
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)  # whatever the engine has started too
     os._exit(0)
 
 
@@ -97,7 +113,11 @@ def _run(adapter: Adapter, workspace: Workspace, request: dict[str, Any], engine
         order=None if order is None else tuple(order),
         arrivals=None if arrivals is None else tuple(arrivals),
     )
-    return execute(adapter, task, engine_time)
+    faulthandler.dump_traceback_later(min(request["time_limit_s"] + _ORPHAN_GRACE_S, _LONGEST_S), exit=True)
+    try:
+        return execute(adapter, task, engine_time)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 if __name__ == "__main__":

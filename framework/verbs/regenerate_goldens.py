@@ -11,6 +11,7 @@ from framework.regenerate.candidates import keep_candidates
 from framework.regenerate.plan import Change, Kind, why_outside
 from framework.regenerate.propose import Proposer
 from framework.report.streams import log, out, print_json
+from framework.run.claim import Claim
 from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.consent import agreed, can_be_asked, readable_reason, refuse_under_ci
@@ -107,7 +108,7 @@ def _refuse_unfit_folder(folder: Path, opened: Opened) -> None:
 def _prove_and_plan(opened: Opened, platform: str | None, target_root: Path) -> list[Change]:
     runner = SubprocessRunner(opened.workspace)
     session = Session(opened.workspace, opened.adapter, runner, opened.fixtures, platform)
-    proposer = Proposer(session, target_root)
+    proposer = Proposer(session, target_root, Claim(log))
     changes = []
     try:
         for fixture in opened.selected:

@@ -12,11 +12,15 @@ from framework.report.json_report import RUN_SCHEMA, report_document
 from framework.report.streams import log, print_json, tell_pipeline
 from framework.report.terminal import print_report, progress_line, retry_line
 from framework.report.timing import Timing
+from framework.run.claim import Claim
+from framework.run.durations import record_durations
+from framework.run.engine_time import EngineTime
 from framework.run.history import remember
 from framework.run.rerun import diagnosed
 from framework.run.retry import Retries
 from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
+from framework.verbs.lanes_wanted import prepare_lanes
 from framework.verbs.lint_manifests import refuse_broken_manifests
 from framework.verbs.opened import open_selection
 from framework.verbs.quarantined import quarantine_in_force
@@ -35,7 +39,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     opened = open_selection(arguments)
     refuse_broken_manifests(opened)
     quarantine = quarantine_in_force(opened.workspace, opened.fixtures.values())
-    runner = SubprocessRunner(opened.workspace)
+    runner = SubprocessRunner(opened.workspace, claim=Claim(log))
     runner.start()
     say = _say_nothing if arguments.json else log
     session = Session(
@@ -47,6 +51,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         quarantine,
         retries=Retries(arguments.retry_infrastructure, lambda *heard: say(retry_line(*heard))),
     )
+    prepare_lanes(session, opened.selected, arguments.jobs, EngineTime())
     try:
         report = session.run(opened.selected, lambda outcome: say(progress_line(outcome)))
         outcomes = diagnosed(session, report.outcomes, arguments.rerun_mismatches, say)
@@ -55,6 +60,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     state_folder = opened.workspace.state_folder
     report = dataclasses.replace(report, outcomes=count_passes(state_folder, outcomes))
     remember(state_folder, report.outcomes)
+    record_durations(state_folder, session.durations_of(report.outcomes), log)
     timing = Timing(wall=time.monotonic() - began, engine=sum(outcome.seconds for outcome in report.outcomes))
     document = report_document(report, RUN_SCHEMA) | {"timing": timing.as_json()}
     write_files(arguments, report, document)

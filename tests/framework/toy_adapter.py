@@ -5,13 +5,14 @@ Token t of a request is a hash of its prompt and t, whatever runs beside it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class ToyEngine:
             raise ValueError("setting fault: 'hang' needs async_sched_mode 'async'; pin that, or another fault")
 
     def platforms(self) -> tuple[str, ...]:
-        return ("cpu",)
+        return tuple(os.environ.get("TOY_PLATFORMS", "cpu").split(","))
 
     def revision(self) -> str:
         return "toy 1"
@@ -84,8 +85,9 @@ class ToyEngine:
         settings = {name: pinned.get(name, description.default) for name, description in self.describe().items()}
         fault = settings["fault"] if "fault" in pinned else _default("fault", "none")
         fault = _while_it_lasts(fault)
-        misbehave(fault)
-        time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
+        with audited(fixture.name, platform):
+            misbehave(fault)
+            time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
         requests = plain_requests(fixture.workload, encode=lambda text: list(text.encode()), vocabulary_size=VOCABULARY)
         outputs = {
             request.request_id: output(request.token_ids, request.sampling["max_new_tokens"], fault, self._runs)
@@ -106,6 +108,21 @@ class ToyEngine:
             "environment": {"machine": os.environ.get("TOY_MACHINE", "one"), "platform": platform},
         }
         return {"schema": "nonsense"} if fault == "no_record" else record
+
+
+@contextlib.contextmanager
+def audited(fixture_name: str, platform: str) -> Iterator[None]:
+    """Write into the file that `TOY_AUDIT` names when a run began and ended, in which process and on which device."""
+    if "TOY_AUDIT" not in os.environ:
+        yield
+        return
+    where = {"pid": os.getpid(), "platform": platform, "device": os.environ.get("CUDA_VISIBLE_DEVICES")}
+    for event in ("begin", "end"):
+        line = json.dumps({**where, "fixture": fixture_name, "event": event, "at": time.monotonic_ns()}) + "\n"
+        with Path(os.environ["TOY_AUDIT"]).open("ab", buffering=0) as log:
+            log.write(line.encode())
+        if event == "begin":
+            yield
 
 
 def throughput(mode: str) -> float:
