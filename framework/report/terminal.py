@@ -65,14 +65,12 @@ def retry_line(fixture_name: str, attempt: Attempt, number: int) -> str:
     return f"RETRY       {fixture_name}  attempt {number} gave no record: {attempt.in_words()}"
 
 
-def print_report(
-    report: Report, fixtures: Mapping[str, Fixture], *, summary: str | None = None, note: str | None = None
-) -> None:
-    """Print a report to stdout; `summary` stands for the usual one, `note` is a last line."""
-    show(lambda console: _draw(console, report, fixtures, summary or summary_line(report), note))
+def print_report(report: Report, fixtures: Mapping[str, Fixture], *, summary: str | None = None) -> None:
+    """Print a report to stdout; `summary` stands for the usual one."""
+    show(lambda console: _draw(console, report, fixtures, summary or summary_line(report)))
 
 
-def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture], summary: str, note: str | None) -> None:
+def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture], summary: str) -> None:
     for drift in report.drift:
         to.print(Text(f"DEFAULT CHANGED: {drift.in_words()}.", style="bold yellow"), soft_wrap=True)
     to.print(_table(report, fixtures))
@@ -84,8 +82,6 @@ def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture], summary:
         to.print(f"\nand {len(failed) - SHOWN_FAILURES} more failing fixtures; `--json` has them all")
     to.print()
     to.print(Text(f"{summary} {_next_step(report)}"), soft_wrap=True)
-    if note:
-        to.print(Text(note), soft_wrap=True)
 
 
 def _table(report: Report, fixtures: Mapping[str, Fixture]) -> Table:

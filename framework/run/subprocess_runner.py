@@ -69,6 +69,11 @@ class SubprocessRunner:
             self.close()
         return result
 
+    def end(self) -> None:
+        """Let the worker go, if there is one, without waiting until it is gone; `close` waits."""
+        if self._worker is not None:
+            self._worker.end()
+
     def close(self) -> None:
         """Kill the worker, if there is one."""
         if self._worker is not None:
@@ -179,12 +184,15 @@ class _Worker:
         lines = list(self._output)
         return "".join(f"\n    | {line}" for line in lines)
 
+    def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
     def kill(self) -> None:
         if self._killed:
             return
         self._killed = True
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self.end()
         self._process.wait()
         self._drain.join(1.0)
         for descriptor in (self._requests, self._answers):
