@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from typing import TYPE_CHECKING
 
 from framework.quarantine.passes import count_passes
-from framework.report.github import workflow_commands
+from framework.report.github import repository_root, workflow_commands
 from framework.report.json_report import RUN_SCHEMA, report_document
 from framework.report.streams import flush_out, log, out, print_json, tell_pipeline
 from framework.report.terminal import print_report, progress_line, retry_line
@@ -78,7 +79,7 @@ def _report(arguments: argparse.Namespace, report: Report, opened: Opened, engin
     write_files(arguments, report, document)
     if arguments.github:
         flush_out()
-        for command in workflow_commands(report, opened.fixtures, opened.workspace.root):
+        for command in workflow_commands(report, opened.fixtures, repository_root(opened.workspace.root, os.environ)):
             tell_pipeline(command)
 
 
