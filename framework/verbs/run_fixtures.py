@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from typing import TYPE_CHECKING
 
 from framework.run.engine_time import EngineTime
@@ -22,6 +21,6 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     engine_time = EngineTime()
     with contextlib.closing(SubprocessRunner(workspace, engine_time=engine_time)) as runner:
         runner.start()
-        judged_run = importlib.import_module("framework.verbs.judged_run")
-        code: ExitCode = judged_run.run(arguments, workspace, runner, engine_time)
-        return code
+        from framework.verbs import judged_run  # noqa: PLC0415 - imported while the engine's process starts
+
+        return judged_run.run(arguments, workspace, runner, engine_time)
