@@ -11,12 +11,14 @@ import importlib
 import os
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from framework.errors import ExitCode, GoldenInferenceError, UsageError, internal_error
 from framework.report.streams import flush_out, log, prepare_streams, print_json
+from framework.report.timing import process_began
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,11 +43,12 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
+    began = process_began()
     given = list(sys.argv[1:] if arguments is None else arguments)
     prepare_streams()
     signal.signal(signal.SIGTERM, _end)
     try:
-        code = int(run(given))
+        code = int(run(given, began=began))
     except _EndedError:
         code = _failed(given, "ended by SIGTERM", _ENDED)
     except KeyboardInterrupt:
@@ -65,15 +68,16 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
     raise _EndedError
 
 
-def run(arguments: Sequence[str]) -> ExitCode:
+def run(arguments: Sequence[str], *, began: float | None = None) -> ExitCode:
     """Run one verb and return its exit code; what a user did wrong is printed, never raised.
 
     A fault of the command itself is one line too, and never ends like a regression. `GOLDEN_DEBUG=1` adds its
-    traceback.
+    traceback. `began` is when the command did, on the clock of `time.monotonic`; now, unless it is given.
     """
+    known = argparse.Namespace(began=time.monotonic() if began is None else began)
     try:
         try:
-            parsed = _parser().parse_args(arguments)
+            parsed = _parser().parse_args(arguments, known)
         except SystemExit:  # argparse has printed what `--help` asked for
             return ExitCode.GOOD
         code = importlib.import_module(f"framework.verbs.{parsed.module}").run(parsed)

@@ -1,6 +1,6 @@
 """The adapter of the engine that comes with this project.
 
-Torch is imported by `run` alone: everything a linter or an offline check asks for is answered without it.
+Torch is imported by `prepare` and `run` alone: everything a linter or an offline check asks for is answered without it.
 """
 
 from __future__ import annotations
@@ -117,6 +117,10 @@ class ReferenceEngine:
         tokenizer = [path for path in files if path.name in _TOKENIZER_FILES]
         model = [path for path in files if path not in tokenizer]
         return {"model": _hash_of_files(model, model_path), "tokenizer": _hash_of_files(tokenizer, model_path)}
+
+    def prepare(self) -> None:
+        """Import the engine, and with it torch."""
+        importlib.import_module("engine.engine")
 
     def run(
         self,
