@@ -221,6 +221,9 @@ class _Worker:
         assert isinstance(answer, dict), "a worker answers with objects"
         self._engine_time.add(answer.pop("engine_time"), after=self._started)
         if "failure" in answer:
+            # A process that failed is used no more, and what it printed last has arrived only when it is gone.
+            self.end_processes()
+            self._output.wait(_LAST_WORDS_S)
             answer["failure"]["message"] += self._output.last_lines()
         return answer
 

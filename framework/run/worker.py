@@ -92,6 +92,10 @@ def _receive(descriptor: int, requests: queue.SimpleQueue[str]) -> None:
 
 
 def _send(answers: Any, message: dict[str, Any]) -> None:
+    """Answer, once everything that was printed before is out of this process: it may be killed for its answer."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # an engine may have closed it
+            stream.flush()
     answers.write(json.dumps(message) + "\n")
     answers.flush()
 

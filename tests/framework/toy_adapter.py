@@ -6,6 +6,7 @@ Token t of a request is a hash of its prompt and t, whatever runs beside it.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -36,8 +37,12 @@ def _while_it_lasts(fault: str) -> str:
     path = Path(__file__).with_name("toy_faults_left")
     if fault == "none" or not path.is_file():
         return fault
-    left = int(path.read_text())
-    path.write_text(str(max(left - 1, 0)))
+    with path.open("r+") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # engines beside each other count the same faults
+        left = int(stream.read())
+        stream.seek(0)
+        stream.truncate()
+        stream.write(str(max(left - 1, 0)))
     then = path.with_name("toy_then")
     return fault if left else then.read_text() if then.is_file() else "none"
 
