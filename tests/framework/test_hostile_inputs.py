@@ -360,6 +360,8 @@ OUTPUTS = {
         ("a report on a folder", [*RUN, "--junit", "goldens"], "it is a folder"),
         ("a report with a NUL", [*RUN, "--junit", "a\0b"], "is no path"),
         ("a report with no name", [*RUN, "--junit", ""], "is no path"),
+        ("a JSON report through a link", [*RUN, "--report", "linked/report.json"], "a link leads out of"),
+        ("candidates through a link", ["regen", "--reason", "x", "--out", "linked/new"], "a link leads out of"),
         ("a soak's report through a link", ["soak", "--report", "linked/report.md"], "a link leads out of"),
     )
 }
