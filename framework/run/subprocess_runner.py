@@ -221,6 +221,7 @@ class _Worker:
         assert isinstance(answer, dict), "a worker answers with objects"
         self._engine_time.add(answer.pop("engine_time"), after=self._started)
         if "failure" in answer:
+            self.kill()  # it would be ended anyway, and only an ended process has no more to say
             answer["failure"]["message"] += self._output.last_lines()
         return answer
 

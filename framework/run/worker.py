@@ -92,6 +92,9 @@ def _receive(descriptor: int, requests: queue.SimpleQueue[str]) -> None:
 
 
 def _send(answers: Any, message: dict[str, Any]) -> None:
+    for stream in (sys.stdout, sys.stderr):  # what an engine printed comes before what became of it
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
     answers.write(json.dumps(message) + "\n")
     answers.flush()
 
