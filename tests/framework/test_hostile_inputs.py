@@ -505,6 +505,7 @@ def test_escapes_and_html_of_a_manifest_control_neither_a_terminal_nor_a_report(
 STATE = {
     "last_verdicts.json": (["run"], ["explain", "first"]),
     "quarantine_passes.json": (["run"], ["quarantine"]),
+    "durations.json": (["run"], ["run", "-j", "2"]),
 }
 
 
