@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     target = config.getoption("--golden-report")
     if target is not None:
         store = importlib.import_module("framework.golden.store")
-        why = store.why_not_writable(Path(target)) if target else "it is empty"
+        why = store.why_not_writable(Path(target), config.rootpath) if target else "it is empty"
         if why:
             raise pytest.UsageError(f"--golden-report {target}: it cannot be written: {why}; choose another file")
 

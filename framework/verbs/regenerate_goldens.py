@@ -101,7 +101,7 @@ def _refuse_unfit_folder(folder: Path, opened: Opened) -> None:
             real = path.parent.resolve()
             if goldens_root.resolve() in (folder.resolve(), *folder.resolve().parents, real, *real.parents):
                 raise UsageError(f"--out {folder}: candidates do not go into {goldens_root}; choose another folder")
-            if why := why_not_writable(path):
+            if why := why_not_writable(path, opened.workspace.root):
                 raise UsageError(f"--out {folder}: {path} cannot be written: {why}; choose another folder")
 
 

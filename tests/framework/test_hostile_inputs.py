@@ -360,6 +360,8 @@ OUTPUTS = {
         ("a report on a folder", [*RUN, "--junit", "goldens"], "it is a folder"),
         ("a report with a NUL", [*RUN, "--junit", "a\0b"], "is no path"),
         ("a report with no name", [*RUN, "--junit", ""], "is no path"),
+        ("a JSON report through a link", [*RUN, "--report", "linked/report.json"], "a link leads out of"),
+        ("candidates through a link", ["regen", "--reason", "x", "--out", "linked/new"], "a link leads out of"),
         ("a soak's report through a link", ["soak", "--report", "linked/report.md"], "a link leads out of"),
     )
 }
@@ -503,6 +505,7 @@ def test_escapes_and_html_of_a_manifest_control_neither_a_terminal_nor_a_report(
 STATE = {
     "last_verdicts.json": (["run"], ["explain", "first"]),
     "quarantine_passes.json": (["run"], ["quarantine"]),
+    "durations.json": (["run"], ["run", "-j", "2"]),
 }
 
 
