@@ -45,7 +45,7 @@ def _case(outcome: Outcome) -> ET.Element:
         time=f"{outcome.seconds:.3f}",
     )
     properties = ET.SubElement(case, "properties")
-    for key, value in _properties(outcome):
+    for key, value in properties_of(outcome):
         ET.SubElement(properties, "property", name=key, value=_clean(value))
     if outcome.verdict is Verdict.SKIP:
         ET.SubElement(case, "skipped", message=_clean(outcome.reason))
@@ -62,7 +62,7 @@ def _case(outcome: Outcome) -> ET.Element:
     return case
 
 
-def _properties(outcome: Outcome) -> Iterator[tuple[str, str]]:
+def properties_of(outcome: Outcome) -> Iterator[tuple[str, str]]:
     """Yield what a test case has beside its result, by name."""
     yield "verdict", outcome.verdict.value
     yield "compared", str(outcome.compared)

@@ -96,6 +96,11 @@ def settings_lines(golden: Mapping[str, Any], current: Mapping[str, Any]) -> lis
 
 def severity(outcome: Outcome) -> int:
     """Return a rank for sorting, the worst first."""
+    return rank(outcome.verdict)
+
+
+def rank(verdict: Verdict) -> int:
+    """Return the place of a verdict among all, the worst first."""
     order = (
         Verdict.ERROR,
         Verdict.STALE,
@@ -106,7 +111,7 @@ def severity(outcome: Outcome) -> int:
         Verdict.SKIP,
         Verdict.PASS,
     )
-    return order.index(outcome.verdict)
+    return order.index(verdict)
 
 
 def quarantine_words(note: Note) -> str:

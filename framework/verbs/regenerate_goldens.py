@@ -8,11 +8,10 @@ from framework.errors import ExitCode, GoldenError, UsageError
 from framework.golden.store import golden_path, why_not_writable
 from framework.regenerate.apply import StaleRegenError, apply_changes, provenance
 from framework.regenerate.candidates import keep_candidates
-from framework.regenerate.plan import Change, Kind, plan_change, why_outside
-from framework.regenerate.prove import Prover
+from framework.regenerate.plan import Change, Kind, why_outside
+from framework.regenerate.propose import new_prover, proven_change
 from framework.report.streams import log, out, print_json
 from framework.run.session import Session
-from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.consent import agreed, can_be_asked, readable_reason, refuse_under_ci
 from framework.verbs.lint_manifests import refuse_broken_manifests
 from framework.verbs.opened import Opened, open_selection
@@ -102,12 +101,7 @@ def _refuse_unfit_folder(folder: Path, opened: Opened) -> None:
 
 
 def _prove_and_plan(opened: Opened, platform: str | None, target_root: Path) -> list[Change]:
-    prover = Prover(
-        opened.workspace,
-        opened.adapter,
-        opened.fixtures,
-        lambda environment: SubprocessRunner(opened.workspace, environment),
-    )
+    prover = new_prover(opened.workspace, opened.adapter, opened.fixtures)
     session = Session(opened.workspace, opened.adapter, prover.make_runner({}), opened.fixtures, platform)
     changes = []
     try:
@@ -115,10 +109,7 @@ def _prove_and_plan(opened: Opened, platform: str | None, target_root: Path) -> 
             if why := session.why_skipped(fixture):
                 log(f"skipped   {fixture.name}: {why}")
                 continue
-            chosen = session.platform_of(fixture)
-            assert chosen is not None, "without a platform it is skipped"
-            proof = prover.prove(fixture, chosen)
-            change = plan_change(proof, opened.workspace.goldens_root, target_root, session.hashes(fixture))
+            change = proven_change(prover, session, fixture, target_root)
             log(f"{change.kind:<9} {fixture.name}")
             changes.append(change)
     finally:

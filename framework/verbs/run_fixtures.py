@@ -54,9 +54,9 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         runner.close()
     state_folder = opened.workspace.state_folder
     report = dataclasses.replace(report, outcomes=count_passes(state_folder, outcomes))
-    remember(state_folder, report.outcomes)
     timing = Timing(wall=time.monotonic() - began, engine=sum(outcome.seconds for outcome in report.outcomes))
     document = report_document(report, RUN_SCHEMA) | {"timing": timing.as_json()}
+    remember(state_folder, document["fixtures"])
     write_files(arguments, report, document)
     if arguments.github:
         for command in workflow_commands(report, opened.fixtures, opened.workspace.root):
