@@ -67,7 +67,10 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     root = root_of_folder(path)
     if root is None or (path / "__init__.py").is_file():
         return None
-    if not importlib.import_module("framework.manifest.find").find_manifests(root / "fixtures").paths:
+    if path != root / "fixtures":
+        if getattr(parent, "root", None) != root:  # the folder above is none of ours
+            return None
+    elif not importlib.import_module("framework.manifest.find").find_manifests(path).paths:
         return None
     items = importlib.import_module("framework.pytest_items")
     return items.ManifestFolder.make(parent, path, root)  # type: ignore[no-any-return]

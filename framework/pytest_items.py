@@ -125,10 +125,13 @@ class ManifestFile(_Place, pytest.File):
     """A manifest; it holds one item, named like its fixture."""
 
     def collect(self) -> list[FixtureItem]:
-        """Load the manifest; one that is broken is a collection error with place and way out."""
+        """Take the manifest from the session, which read them all; a broken one is read again, to say what is wrong."""
+        fixtures_root = self.root / "fixtures"
+        name = self.path.relative_to(fixtures_root).with_suffix("").as_posix()
         try:
-            fixture = load_manifest(self.path, fixtures_root=self.root / "fixtures")
-            Sessions.of(self.config).session(self.root)
+            fixture = Sessions.of(self.config).session(self.root).fixtures.get(name)
+            if fixture is None or fixture.path != self.path:
+                fixture = load_manifest(self.path, fixtures_root=fixtures_root)
         except GoldenInferenceError as error:
             raise self.refuse(error) from None
         except Exception as error:
