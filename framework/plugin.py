@@ -1,13 +1,14 @@
 """The pytest plugin: every manifest under `fixtures/` is a test item.
 
 It is loaded into every pytest run of an environment it is installed in, so it does nothing, and imports nothing, until
-pytest looks at a YAML file under the `fixtures/` of a folder that also has `goldens/`. It never writes a golden.
+pytest comes to a `fixtures/` with YAML files in a folder that also has `goldens/`. It never writes a golden, and
+what it does write (a report, candidates, the last verdicts) is written by one process, the controller of a distributed
+run.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,13 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-_OUTCOME = "golden_outcome"
-_PROPOSAL = "golden_proposal"
-_COLLECTED = pytest.StashKey[list[str]]()
-_PROPOSED = pytest.StashKey[list[str]]()
+_HEARD = ("golden_outcome", "golden_proposal", "golden_error")
+"""What an item leaves to be attached to its report, which travels from a worker to the controller; texts."""
+
+_MARKERS = (
+    "golden(tag, platform, model): a fixture of golden-inference; one such marker for each of its tags and platforms"
+)
+_SUFFIXES = (".yaml", ".yml")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,8 +33,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--golden",
         choices=("check", "candidates"),
         default="check",
-        help="check fixtures against their goldens; candidates: also prove new goldens for those that differ, and keep"
-        " them under .golden/ for `golden review` (a difference stays a failure)",
+        help="check fixtures against their goldens; `candidates` also proves what does not hold, and keeps it outside"
+        " goldens/ for `golden review` and `golden accept`",
+    )
+    group.addoption(
+        "--golden-out",
+        metavar="DIR",
+        help="with --golden=candidates, keep candidates there (default: .golden/candidates; needed where CI is set)",
     )
     group.addoption("--golden-platform", metavar="NAME", help="run fixtures on this platform only")
     group.addoption("--golden-report", metavar="FILE", help="write a golden.run/1 JSON document there")
@@ -38,16 +47,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Prepare the list of outcomes; the controller of a distributed run is the only one that fills it."""
-    config.addinivalue_line("markers", "golden: a golden-value fixture; each of its tags is a marker too")
-    config.stash[_COLLECTED] = []
-    config.stash[_PROPOSED] = []
-    target = config.getoption("--golden-report")
-    if target is not None:
-        store = importlib.import_module("framework.golden.store")
-        why = store.why_not_writable(Path(target), config.rootpath) if target else "it is empty"
-        if why:
-            raise pytest.UsageError(f"--golden-report {target}: it cannot be written: {why}; choose another file")
+    """Register the marker that every fixture has, and refuse options that could not be fulfilled."""
+    config.addinivalue_line("markers", _MARKERS)
+    if any(config.getoption(name) is not None for name in ("--golden-report", "--golden-out")) or (
+        config.getoption("--golden") != "check"
+    ):
+        importlib.import_module("framework.pytest_controller").refuse_options(config)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Listen to reports, in the only process or the controller."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.pluginmanager.register(_Listener(session.config), "golden-listener")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a folder of manifests, and say what in it would never be run."""
+    root = root_of_folder(path)
+    if root is None or (path / "__init__.py").is_file():
+        return None
+    if path != root / "fixtures":
+        if getattr(parent, "root", None) != root:  # the folder above is none of ours
+            return None
+    elif not importlib.import_module("framework.manifest.find").find_manifests(path).paths:
+        return None
+    items = importlib.import_module("framework.pytest_items")
+    return items.ManifestFolder.make(parent, path, root)  # type: ignore[no-any-return]
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -59,88 +85,87 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return items.ManifestFile.make(parent, file_path, root)  # type: ignore[no-any-return]
 
 
-def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a folder of manifests that nobody looks into, as the error that it is."""
-    root = root_of_manifest(path / "any.yaml")
-    if root is None or not (path.is_symlink() or not os.access(path, os.R_OK | os.X_OK)):
-        return None
-    items = importlib.import_module("framework.pytest_items")
-    return items.broken_folder(parent, path, root)  # type: ignore[no-any-return]
-
-
 def root_of_manifest(path: Path) -> Path | None:
-    """Return the root whose manifest this file is, or None if it is none: models and hidden files are not."""
-    if path.suffix.lower() not in (".yaml", ".yml"):
-        return None
-    for folder in path.parents:
+    """Return the root whose manifest this file is, or is meant to be; None for models, hidden and other files."""
+    return root_of_folder(path.parent) if path.suffix.lower() in _SUFFIXES and path.name[0] != "." else None
+
+
+def root_of_folder(path: Path) -> Path | None:
+    """Return the root whose `fixtures/` this is, or holds this folder; None for models, hidden and other folders."""
+    for folder in (path, *path.parents):
         if folder.name == "fixtures" and (folder.parent / "goldens").is_dir():
             inside = path.relative_to(folder).parts
-            is_manifest = inside[0] != "models" and not any(part.startswith(".") for part in inside)
-            return folder.parent if is_manifest else None
+            holds_manifests = inside[:1] != ("models",) and not any(part.startswith(".") for part in inside)
+            return folder.parent if holds_manifests else None
     return None
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Attach a fixture's outcome to its report, which travels from a worker to the controller."""
+    """Attach what an item has to say to its report."""
     result = yield
-    for name in (_OUTCOME, _PROPOSAL):
-        if (entry := getattr(item, name, None)) is not None:
-            setattr(result.get_result(), name, entry)
+    _attach(item, result.get_result())
 
 
-class _Controller:
-    """Collects outcomes where reports arrive: in the controller, or in the only process."""
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, None]:
+    """Attach why a manifest could not be collected to its report."""
+    result = yield
+    _attach(collector, result.get_result())
+
+
+def _attach(node: pytest.Item | pytest.Collector, report: pytest.TestReport | pytest.CollectReport) -> None:
+    for name in _HEARD:
+        if (text := getattr(node, name, None)) is not None:
+            setattr(report, name, text)
+
+
+class _Listener:
+    """Hears reports where they arrive, and hands on those of fixtures, so that others cost nothing."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._controller: Any = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when != "call":
-            return
-        if (outcome := getattr(report, _OUTCOME, None)) is not None:
-            self._config.stash[_COLLECTED].append(outcome)
-        if (proposed := getattr(report, _PROPOSAL, None)) is not None:
-            self._config.stash[_PROPOSED].append(proposed)
+        if report.when == "call" or report.failed:
+            self._hear(report)
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._hear(report)
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Listen to reports, in the controller only."""
-    if not hasattr(session.config, "workerinput"):
-        session.config.pluginmanager.register(_Controller(session.config), "golden-controller")
+    def _hear(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        is_of_a_fixture = any(hasattr(report, name) for name in _HEARD)
+        manifest = self._config.rootpath / report.nodeid.partition("::")[0]
+        if is_of_a_fixture or (report.failed and root_of_manifest(manifest) is not None):
+            self._of_fixtures().hear(report)
 
+    def _of_fixtures(self) -> Any:
+        if self._controller is None:
+            self._controller = importlib.import_module("framework.pytest_controller").Controller(self._config)
+        return self._controller
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Let a run that skipped every fixture and passed nothing end as one without tests, never as a good one."""
-    outcomes = session.config.stash[_COLLECTED]
-    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
-    passed = terminal is not None and terminal.stats.get("passed")
-    if session.exitstatus == pytest.ExitCode.OK and outcomes and not passed:
-        summary = importlib.import_module("framework.report.pytest_summary")
-        if summary.all_skipped(outcomes):
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write what was asked for.
+
+        A run that skipped every fixture and passed nothing ends as one without tests, never as a good one.
+        """
+        if self._config.getoption("--golden-report") is not None or self._controller is not None:
+            self._of_fixtures().finish()
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        passed = terminal is not None and terminal.stats.get("passed")
+        nothing_ran = self._controller is not None and self._controller.all_skipped() and not passed
+        if session.exitstatus == pytest.ExitCode.OK and nothing_ran:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what drifted, what did not pass, and how many values were compared; write what was asked for."""
-    outcomes, target = config.stash[_COLLECTED], config.getoption("--golden-report")
-    if not outcomes and target is None:
-        return
-    summary = importlib.import_module("framework.report.pytest_summary")
-    terminalreporter.section("golden")
-    for line in summary.summary_lines(outcomes):
-        terminalreporter.line(line)
-    if proposed := config.stash[_PROPOSED]:
-        candidates = importlib.import_module("framework.pytest_candidates")
-        proposals = [candidates.Proposal.from_text(text) for text in proposed]
-        for line in candidates.keep(proposals, config.getini("golden_adapter") or None):
-            terminalreporter.line(summary.neutral(line))
-    if target is not None:
-        try:
-            summary.write_report(Path(target), outcomes)
-        except OSError as error:
-            terminalreporter.line(f"--golden-report {target}: it could not be written: {error.strerror or error}")
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what drifted, what failed and the worst first, which candidates wait, and how much was compared."""
+        if self._controller is not None:
+            terminalreporter.section("golden")
+            for line in self._controller.lines():
+                terminalreporter.line(line)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from framework.errors import GoldenInferenceError, internal_error
+from framework.errors import GoldenInferenceError, ManifestError, internal_error
 from framework.judge import Outcome, Verdict
-from framework.manifest.find import find_manifests, source_name
-from framework.manifest.load import load_all, load_manifest
-from framework.pytest_candidates import proposal
+from framework.manifest.load import load_manifest
+from framework.plugin import root_of_folder
+from framework.pytest_proposal import may_be_proposed, proposal_text
+from framework.pytest_sessions import Sessions
 from framework.redact import redacted
 from framework.report.junit import properties_of
 from framework.report.neutral import neutral
-from framework.report.pytest_summary import outcome_text
+from framework.report.pytest_summary import error_text, outcome_text
 from framework.report.text import outcome_lines
-from framework.run.session import Session
-from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.lint_manifests import manifest_errors
-from framework.verbs.opened import refuse_unknown_platform
-from framework.verbs.quarantined import quarantine_in_force
-from framework.workspace import load_adapter, open_workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from framework.manifest.fixture import Fixture
 
-_SESSIONS = "golden-sessions"
-_MARKERS_WITH_A_MEANING = frozenset(
-    {"skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", "tryfirst", "trylast", "xdist_group"}
-)
-"""What a manifest must not be able to say of its item: a tag `skip` would leave it out, and pytest would be green."""
+_WORDS_OF_EXPRESSIONS = frozenset({"and", "or", "not"})
 
 
 class FixtureFailedError(Exception):
@@ -44,137 +38,175 @@ class FixtureFailedError(Exception):
         self.outcome = outcome
 
 
-class Sessions:
-    """One session, and so one engine, for each root that this process runs fixtures of."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self._by_root: dict[Path, Session] = {}
-
-    @classmethod
-    def of(cls, config: pytest.Config) -> Sessions:
-        """Return the sessions of this process, which end with pytest's run."""
-        found = config.pluginmanager.get_plugin(_SESSIONS)
-        if found is None:
-            found = cls(config)
-            config.pluginmanager.register(found, _SESSIONS)
-        assert isinstance(found, cls), "nobody else takes this name"
-        return found
-
-    def session(self, root: Path) -> Session:
-        """Return the session for a root."""
-        if root not in self._by_root:
-            workspace = open_workspace(root, self._config.getini("golden_adapter") or None)
-            loaded = load_all(workspace.fixtures_root).fixtures
-            platform = self._config.getoption("--golden-platform")
-            refuse_unknown_platform(platform, loaded)
-            fixtures = {fixture.name: fixture for fixture in loaded}
-            adapter = load_adapter(workspace)
-            runner = SubprocessRunner(workspace)
-            quarantine = quarantine_in_force(workspace, loaded)
-            self._by_root[root] = Session(workspace, adapter, runner, fixtures, platform, quarantine)
-        return self._by_root[root]
-
-    def close(self) -> None:
-        """End all engines."""
-        for session in self._by_root.values():
-            session.runner.close()
-        self._by_root.clear()
-
-
-class ManifestFile(pytest.File):
-    """A manifest; it holds one item, named like its fixture."""
+class _Place(pytest.Collector):
+    """A place below the fixtures of a root; what is wrong with it is a collection error, in words."""
 
     root: Path
+    golden_error: str | None = None
 
     @classmethod
-    def make(cls, parent: pytest.Collector, path: Path, root: Path) -> ManifestFile:
-        """Return the collector for a manifest of a root."""
-        node: ManifestFile = cls.from_parent(parent, path=path)
+    def make(cls, parent: pytest.Collector, path: Path, root: Path) -> _Place:
+        """Return the collector for a place."""
+        node: _Place = cls.from_parent(parent, path=path)
         node.root = root
         return node
 
-    def collect(self) -> list[FixtureItem]:
-        """Load the manifest and its engine's adapter.
+    def refuse(self, error: Exception) -> pytest.Collector.CollectError:
+        """Return the collection error that says what `error` says."""
+        self.golden_error = error_text(error)
+        known = isinstance(error, GoldenInferenceError)
+        return self.CollectError(neutral(redacted(str(error) if known else internal_error(error))))
 
-        A manifest, an adapter or an option that is broken is a collection error with place and way out.
-        """
+
+class ManifestFolder(_Place, pytest.Directory):
+    """A folder of manifests.
+
+    Everything that `golden run` would run is collected, also from a folder whose name (`build`, `dist`) keeps pytest
+    from looking into others; what would never be run is an error, as it is for `golden run`.
+    """
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Collect what lies in this folder; the first one opens the session, so that its faults are said once."""
+        if self.path == self.root / "fixtures":
+            self._open_session()
+        never_run = {each.path: each.error for each in Sessions.of(self.config).found(self.root).never_run}
+        if self.path in never_run:
+            raise self.refuse(never_run[self.path])
+        entries = sorted(self.path.iterdir(), key=lambda path: path.name)
+        for path in entries:
+            if path.is_dir():
+                if self._is_wanted(path):
+                    folder = self.ihook.pytest_collect_directory(path=path, parent=self)
+                    yield from () if folder is None else (folder,)
+            elif path.is_file():
+                if self._is_wanted(path):
+                    yield from self.ihook.pytest_collect_file(file_path=path, parent=self)
+            elif path in never_run:
+                yield NeverRunPlace.make(self, path, self.root)
+
+    def _open_session(self) -> None:
         try:
-            fixture = load_manifest(self.path, fixtures_root=self.root / "fixtures")
             Sessions.of(self.config).session(self.root)
         except GoldenInferenceError as error:
-            raise self.CollectError(neutral(redacted(str(error)))) from None
+            raise self.refuse(error) from None
         except Exception as error:
-            raise self.CollectError(internal_error(error)) from error
+            raise self.refuse(error) from error
+
+    def _is_wanted(self, path: Path) -> bool:
+        if self.session.isinitpath(path, with_parents=True):
+            return True
+        ignored: bool | None = self.ihook.pytest_ignore_collect(collection_path=path, config=self.config)
+        return not ignored or self._is_ignored_by_name_alone(path)
+
+    def _is_ignored_by_name_alone(self, path: Path) -> bool:
+        """Say whether pytest passes over a folder only since folders of its name seldom hold tests; here some do."""
+        names = (pattern for pattern in self.config.getini("norecursedirs") if "/" not in pattern)
+        if not path.is_dir() or not any(fnmatch.fnmatch(path.name, pattern) for pattern in names):
+            return False
+        given = [*(self.config.getoption("ignore") or ()), *(self.config.getoption("ignore_glob") or ())]
+        here = self.config.invocation_params.dir
+        asked = any(fnmatch.fnmatch(str(path), str(here / pattern)) for pattern in given)
+        holds = root_of_folder(path) is not None and any(
+            manifest.is_relative_to(path) for manifest in Sessions.of(self.config).found(self.root).paths
+        )
+        return holds and not asked
+
+
+class NeverRunPlace(_Place, pytest.File):
+    """A place that would never be run, and that pytest would pass over without a word."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Refuse."""
+        found = Sessions.of(self.config).found(self.root).never_run
+        raise self.refuse(next(each.error for each in found if each.path == self.path))
+
+
+class ManifestFile(_Place, pytest.File):
+    """A manifest; it holds one item, named like its fixture."""
+
+    def collect(self) -> list[FixtureItem]:
+        """Take the manifest from the session, which read them all; a broken one is read again, to say what is wrong."""
+        fixtures_root = self.root / "fixtures"
+        name = self.path.relative_to(fixtures_root).with_suffix("").as_posix()
+        try:
+            fixture = Sessions.of(self.config).session(self.root).fixtures.get(name)
+            if fixture is None or fixture.path != self.path:
+                fixture = load_manifest(self.path, fixtures_root=fixtures_root)
+        except GoldenInferenceError as error:
+            raise self.refuse(error) from None
+        except Exception as error:
+            raise self.refuse(error) from error
         return [FixtureItem.make(self, fixture, self.root)]
 
 
-class BrokenFolder(pytest.Directory):
-    """A folder that holds manifests which would never be run."""
-
-    why: str
-
-    def collect(self) -> list[pytest.Item]:
-        """Say why."""
-        raise self.CollectError(self.why)
-
-
-def broken_folder(parent: pytest.Collector, path: Path, root: Path) -> BrokenFolder | None:
-    """Return the collector of a folder below the fixtures of a root that is not looked into, None for any other."""
-    fixtures_root = root / "fixtures"
-    source = source_name(path, fixtures_root)
-    errors = [str(error) for error in find_manifests(fixtures_root).errors]
-    why = next((error for error in errors if error.startswith(f"{source}: ")), None)
-    if why is None:
-        return None
-    node: BrokenFolder = BrokenFolder.from_parent(parent, path=path)
-    node.why = neutral(redacted(why))
-    return node
-
-
 class FixtureItem(pytest.Item):
-    """One fixture, run and judged."""
+    """One fixture, run and judged.
+
+    `golden_outcome`, `golden_proposal` and `golden_error` are what its report carries to the controller.
+    """
 
     fixture: Fixture
     root: Path
     golden_outcome: str | None = None
     golden_proposal: str | None = None
+    golden_error: str | None = None
 
     @classmethod
     def make(cls, parent: ManifestFile, fixture: Fixture, root: Path) -> FixtureItem:
-        """Return the item for a fixture; its tags can be selected with `-k`, and with `-m` as markers."""
+        """Return the item for a fixture, with its markers."""
         item: FixtureItem = cls.from_parent(parent, name=fixture.name)
         item.fixture = fixture
         item.root = root
-        item.extra_keyword_matches.update(fixture.tags)
-        item.add_marker("golden")
-        for tag in fixture.tags:
-            if tag not in _MARKERS_WITH_A_MEANING:
-                item.config.addinivalue_line("markers", f"{tag}: the tag of fixtures")
-                item.add_marker(tag)
-        if item.config.pluginmanager.hasplugin("xdist"):
-            item.add_marker(pytest.mark.xdist_group(fixture.model))
+        item._mark()
         return item
 
+    def _mark(self) -> None:
+        """Make the fixture selectable, and keep those that share a model on one worker of `--dist loadgroup`.
+
+        A tag is a marker of its own name, unless that is a word of pytest's: `skip` would skip.
+        """
+        fixture = self.fixture
+        self.extra_keyword_matches.update(fixture.tags)
+        for platform in fixture.platforms:
+            self.add_marker(pytest.mark.golden(platform=platform, model=fixture.model))
+        taken = {line.partition(":")[0].strip() for line in self.config.getini("markers")}
+        acting = {name.partition("(")[0] for name in taken if "(" in name}
+        for tag in fixture.tags:
+            self.add_marker(pytest.mark.golden(tag=tag))
+            if tag not in acting | _WORDS_OF_EXPRESSIONS:
+                if tag not in taken:
+                    self.config.addinivalue_line("markers", f"{tag}: fixtures with this tag")
+                self.add_marker(tag)
+        if self.config.pluginmanager.hasplugin("xdist"):
+            self.add_marker(pytest.mark.xdist_group(Sessions.of(self.config).group(self.root, fixture)))
+
     def runtest(self) -> None:
-        """Run the fixture and judge it."""
+        """Run the fixture and judge it; with `--golden=candidates` prove what does not hold."""
+        self.golden_outcome = self.golden_proposal = self.golden_error = None
         session = Sessions.of(self.config).session(self.root)
-        errors = manifest_errors([self.fixture], session.workspace, session.adapter)
-        if errors:
-            raise errors[0]
-        outcome = session.run_one(self.fixture)
-        self.golden_outcome = outcome_text(outcome, session.fixtures)
-        self.user_properties += [(f"golden_{name}", value) for name, value in properties_of(outcome)]
-        if self.config.getoption("--golden") == "candidates":
-            found = proposal(session, self.fixture, outcome)
-            self.golden_proposal = found.as_text() if found else None
+        if errors := manifest_errors([self.fixture], session.workspace, session.adapter):
+            raise ManifestError("\n".join(map(str, errors)))
+        outcome = session.run_one(self.fixture, self._selected() if self.fixture.relations else ())
+        self.golden_outcome = outcome_text(outcome, session.fixtures, self.root)
+        self._record_properties(outcome)
+        if self.config.getoption("--golden") == "candidates" and may_be_proposed(outcome):
+            session.runner.close()  # so that no two processes hold the model
+            self.golden_proposal = proposal_text(Sessions.of(self.config).proposer(self.root), outcome)
         if outcome.verdict is Verdict.SKIP:
             pytest.skip(outcome.reason)
-        if outcome.verdict is Verdict.QUARANTINED:
-            assert outcome.quarantine is not None, "an entry has excused it"
-            pytest.xfail(neutral(redacted(outcome.quarantine.in_words())))  # with --runxfail it goes on, and fails
+        if outcome.verdict is Verdict.QUARANTINED and outcome.quarantine is not None:
+            pytest.xfail(neutral(redacted(outcome.quarantine.in_words())))
         if outcome.verdict is not Verdict.PASS:
             raise FixtureFailedError(outcome)
+
+    def _selected(self) -> set[str]:
+        return {item.fixture.name for item in self.session.items if isinstance(item, FixtureItem)}
+
+    def _record_properties(self, outcome: Outcome) -> None:
+        """Leave what a JUnit report says beside the result; an item that is run again says it once."""
+        new = {f"golden_{'path' if name == 'golden' else name}": value for name, value in properties_of(outcome)}
+        self.user_properties[:] = [pair for pair in self.user_properties if not pair[0].startswith("golden_")]
+        self.user_properties.extend(new.items())
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show what `golden run` shows, and one line for a fault of the framework itself.
@@ -183,10 +215,12 @@ class FixtureItem(pytest.Item):
         """
         if isinstance(excinfo.value, FixtureFailedError):
             return neutral(redacted("\n".join(outcome_lines(excinfo.value.outcome))))
+        if isinstance(excinfo.value, Exception):
+            self.golden_error = error_text(excinfo.value)
         if isinstance(excinfo.value, GoldenInferenceError):
             return neutral(redacted(str(excinfo.value)))
         if isinstance(excinfo.value, Exception) and os.environ.get("GOLDEN_DEBUG") != "1":
-            return internal_error(excinfo.value)
+            return neutral(redacted(internal_error(excinfo.value)))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:

@@ -39,6 +39,18 @@ class Candidate:
     platform: str
 
 
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What was proven of one golden: the sealed bytes that are to wait for it; None where the golden in force stands.
+
+    It can travel to the one process that writes, unlike the change it was made of.
+    """
+
+    fixture: str
+    platform: str
+    data: bytes | None
+
+
 def candidates_folder(workspace: Workspace) -> Path:
     """Return where candidates wait to be accepted or rejected; never under version control."""
     return workspace.state_folder / "candidates"
@@ -72,24 +84,50 @@ def keep_candidates(workspace: Workspace, changes: Iterable[Change], origin: Map
     Raises:
         GoldenError: one cannot be written, or another process is writing; none has changed then.
     """
-    folder, plan = candidates_folder(workspace), list(changes)
-    files = {
-        golden_path(folder, change.fixture, change.platform): candidate_bytes(change, origin)
-        for change in plan
-        if change.kind in (Kind.NEW, Kind.CHANGED)
-    }
-    drop_candidates(workspace, (change for change in plan if change.kind is Kind.UNCHANGED))
-    write_candidates(workspace, files)
-    return list(files)
+    return keep_proposals(workspace, proposals(changes, origin))
 
 
-def write_candidates(workspace: Workspace, files: Mapping[Path, bytes]) -> None:
-    """Write candidates below `candidates_folder`, all of them or none.
+def proposals(changes: Iterable[Change], origin: Mapping[str, Any]) -> list[Proposal]:
+    """Return what a plan proposes; nothing for what was refused.
+
+    Raises:
+        GoldenError: a secret would be written.
+    """
+    return [
+        Proposal(
+            change.fixture,
+            change.platform,
+            None if change.kind is Kind.UNCHANGED else candidate_bytes(change, origin),
+        )
+        for change in changes
+        if change.kind is not Kind.REFUSED
+    ]
+
+
+def keep_proposals(workspace: Workspace, proposed: Iterable[Proposal], folder: Path | None = None) -> list[Path]:
+    """Let proposals wait in `folder`, by default that of the candidates, and return where each lies.
+
+    One that waited for the same golden is replaced; where the golden in force was found to stand, it is dropped from
+    the folder of the candidates. What lies in a folder of the user's is the user's.
 
     Raises:
         GoldenError: one cannot be written, or another process is writing; none has changed then.
     """
-    folder, goldens = candidates_folder(workspace), workspace.goldens_root.resolve()
+    place, plan = folder or candidates_folder(workspace), list(proposed)
+    files = {golden_path(place, each.fixture, each.platform): each.data for each in plan if each.data is not None}
+    if folder is None:
+        drop_candidates(workspace, (each for each in plan if each.data is None))
+    write_candidates(workspace, files, place)
+    return list(files)
+
+
+def write_candidates(workspace: Workspace, files: Mapping[Path, bytes], folder: Path | None = None) -> None:
+    """Write candidates below `folder`, by default `candidates_folder`, all of them or none.
+
+    Raises:
+        GoldenError: one cannot be written, or another process is writing; none has changed then.
+    """
+    folder, goldens = folder or candidates_folder(workspace), workspace.goldens_root.resolve()
     assert all(path.is_relative_to(folder) for path in files), "candidates lie in their own folder"
     if not files:
         return
@@ -128,7 +166,7 @@ def find_candidates(folder: Path, patterns: Sequence[str] = ()) -> tuple[Candida
     )
 
 
-def drop_candidates(workspace: Workspace, settled: Iterable[Candidate | Change]) -> list[Path]:
+def drop_candidates(workspace: Workspace, settled: Iterable[Candidate | Change | Proposal]) -> list[Path]:
     """Remove the waiting candidates for these goldens, with the folders that are empty then; return what was removed.
 
     Raises:

@@ -6,101 +6,160 @@ An outcome travels from a worker to the controller as JSON text: ASCII, so nothi
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from framework.compare.finding import FindingClass
-from framework.errors import ExitCode, worst_exit_code
+from framework.errors import ExitCode, GoldenInferenceError, internal_error, worst_exit_code
 from framework.explain.drift import Drift, collect_drift
-from framework.explain.words import cut
-from framework.golden.store import write_atomically
 from framework.judge import Outcome, Verdict
 from framework.report.json_report import RUN_SCHEMA, run_document
-from framework.report.neutral import neutral
 from framework.report.streams import json_text
 from framework.report.text import severity
 
-SHOWN_FAILURES = 20
-_LINE_WIDTH = 200
-_UNREMARKABLE = (Verdict.PASS, Verdict.SKIP, Verdict.QUARANTINED)
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from framework.manifest.fixture import Fixture
 
+SHOWN_DRIFTS = 10
+SHOWN_FAILURES = 20
+_QUIET = (Verdict.PASS, Verdict.SKIP)
 
-def outcome_text(outcome: Outcome, fixtures: Mapping[str, Fixture]) -> str:
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An outcome as it arrived: the entry of a `golden.run/1` document, and what the document needs beside it.
+
+    `pinned` are the settings that fixtures of the root pin, where a setting drifted; `worker` is who ran it, empty for
+    the only process.
+    """
+
+    entry: Mapping[str, Any]
+    exit_code: ExitCode
+    pinned: Mapping[str, Sequence[str]]
+    root: str
+    worker: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the entry."""
+        return Verdict(self.entry["verdict"])
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A manifest or an item that ended without a verdict: a broken manifest, or a process that died."""
+
+    place: str
+    message: str
+    exit_code: ExitCode
+
+
+def outcome_text(outcome: Outcome, fixtures: Mapping[str, Fixture], root: Path) -> str:
     """Return an outcome as the text that travels.
 
     `fixtures` are all of the root: who pins a setting that drifted is said of those too that did not run.
     """
     has_drift = any(finding.kind is FindingClass.SETTINGS_DRIFT for finding in outcome.findings)
     pinned = {name: sorted(fixture.engine) for name, fixture in fixtures.items()} if has_drift else {}
-    return json_text({"entry": outcome.as_json(), "exit_code": int(outcome.exit_code), "pinned": pinned})
+    entry, code = outcome.as_json(), int(outcome.exit_code)
+    return json_text({"entry": entry, "exit_code": code, "pinned": pinned, "root": str(root)})
 
 
-def summary_lines(texts: Sequence[str]) -> list[str]:
-    """Return the lines of the terminal section: changed defaults, what did not pass, the worst first, quarantine."""
-    outcomes = _parsed(texts)
-    compared = sum(outcome["entry"]["compared"] for outcome in outcomes)
-    seconds = sum(outcome["entry"]["seconds"] for outcome in outcomes)
-    lines = [f"DEFAULT CHANGED: {drift.in_words()}." for drift in _drift(outcomes)]
-    bad = sorted(
-        (outcome["entry"] for outcome in outcomes if Verdict(outcome["entry"]["verdict"]) not in _UNREMARKABLE),
-        key=lambda entry: severity(Verdict(entry["verdict"])),
-    )
-    lines += [_bad_line(entry) for entry in bad[:SHOWN_FAILURES]]
-    if len(bad) > SHOWN_FAILURES:
-        lines.append(f"and {len(bad) - SHOWN_FAILURES} more that did not pass; --golden-report has them all")
-    lines += [_quarantine_line(outcome["entry"]) for outcome in outcomes if "quarantine" in outcome["entry"]]
-    return [*map(neutral, lines), f"{len(outcomes)} fixtures, {compared} values compared in {seconds:.1f} s"]
+def read_outcome(text: str, worker: str) -> Heard:
+    """Return the outcome that a text tells of."""
+    heard = json.loads(text)
+    return Heard(heard["entry"], ExitCode(heard["exit_code"]), heard["pinned"], heard["root"], worker)
 
 
-def _bad_line(entry: Mapping[str, Any]) -> str:
-    counts: dict[str, int] = {}
-    for finding in entry["findings"]:
-        counts[finding["class"]] = counts.get(finding["class"], 0) + 1
-    classes = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    first = entry["findings"][0] if entry["findings"] else {"path": "", "message": ""}
-    message = str(first["message"]).partition("\n")[0]
-    return cut(f"{entry['verdict']:<7} {entry['fixture']}: {classes}; {first['path']}: {message}", _LINE_WIDTH)
+def error_text(error: Exception) -> str:
+    """Return why there is no outcome, as the text that travels."""
+    if isinstance(error, GoldenInferenceError):
+        return json_text({"message": str(error), "exit_code": int(error.exit_code)})
+    return json_text({"message": internal_error(error), "exit_code": int(ExitCode.ENGINE)})
 
 
-def _quarantine_line(entry: Mapping[str, Any]) -> str:
-    note = entry["quarantine"]
-    why_not = f"; {note['why_not']}" if note["why_not"] else ""
-    return (
-        f"IN QUARANTINE: {entry['fixture']}, which gave {entry['verdict']}: for {', '.join(note['class'])} until"
-        f" {note['expires']} ({note['days_left']} days left); owner {note['owner']}, issue {note['issue']}{why_not}"
-    )
+def one_for_each_fixture(outcomes: Iterable[Heard]) -> list[Heard]:
+    """Return one outcome for each fixture, by name: the worst, where several processes ran it or one ran it again."""
+    worst: dict[tuple[str, str], Heard] = {}
+    for heard in sorted(outcomes, key=lambda each: (severity(each.verdict), each.worker)):
+        worst.setdefault((heard.entry["fixture"], heard.root), heard)
+    return [worst[key] for key in sorted(worst)]
 
 
-def write_report(path: Path, texts: Sequence[str]) -> None:
-    """Write the `golden.run/1` document."""
-    outcomes = _parsed(texts)
-    entries = [outcome["entry"] for outcome in outcomes]
-    ran = [ExitCode(outcome["exit_code"]) for outcome in outcomes if outcome["entry"]["verdict"] != Verdict.SKIP.value]
-    code = worst_exit_code(ran) if ran else ExitCode.NOTHING_SELECTED
-    document = run_document(entries, _drift(outcomes), code, RUN_SCHEMA)
-    write_atomically(path.absolute(), json_text(document).encode() + b"\n")
+def contradictions(outcomes: Iterable[Heard]) -> list[str]:
+    """Return a line for each fixture on which the processes that ran it do not agree."""
+    verdicts: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    for heard in outcomes:
+        verdicts[heard.entry["fixture"], heard.root].add((heard.verdict.value, heard.worker))
+    lines = []
+    for (name, _), found in sorted(verdicts.items()):
+        if len({said for said, _ in found}) > 1:
+            differ = ", ".join(f"{said} on {who or 'the only process'}" for said, who in sorted(found))
+            lines.append(f"{name}: its verdicts differ: {differ}; the worst one counts")
+    return lines
 
 
-def all_skipped(texts: Sequence[str]) -> bool:
-    """Say whether there are outcomes and every one of them is a skip."""
-    return bool(texts) and all(outcome["entry"]["verdict"] == Verdict.SKIP.value for outcome in _parsed(texts))
+def run_report(outcomes: Sequence[Heard], unjudged: Sequence[Unjudged]) -> dict[str, Any]:
+    """Return the `golden.run/1` document; `error` says what has no verdict, and the exit code counts it."""
+    ran = [heard.exit_code for heard in outcomes if heard.verdict is not Verdict.SKIP]
+    codes = [*ran, *(each.exit_code for each in unjudged)]
+    code = worst_exit_code(codes) if codes else ExitCode.NOTHING_SELECTED
+    document = run_document([dict(heard.entry) for heard in outcomes], drift_of(outcomes), code, RUN_SCHEMA)
+    if unjudged:
+        document["error"] = "\n".join(each.message for each in unjudged)
+    return document
 
 
-def _parsed(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Return one outcome a fixture, by name: of one that ran more than once (`--dist each`), the worst."""
-    worst: dict[str, dict[str, Any]] = {}
-    for outcome in map(json.loads, texts):
-        name, rank = outcome["entry"]["fixture"], severity(Verdict(outcome["entry"]["verdict"]))
-        if name not in worst or rank < severity(Verdict(worst[name]["entry"]["verdict"])):
-            worst[name] = outcome
-    return [worst[name] for name in sorted(worst)]
+def drift_of(outcomes: Iterable[Heard]) -> tuple[Drift, ...]:
+    """Return every changed default once."""
+    every = list(outcomes)
+    pinned = {name: settings for heard in every for name, settings in heard.pinned.items()}
+    return collect_drift([heard.entry for heard in every], pinned)
 
 
-def _drift(outcomes: Sequence[dict[str, Any]]) -> tuple[Drift, ...]:
-    pinned = {name: settings for outcome in outcomes for name, settings in outcome["pinned"].items()}
-    return collect_drift([outcome["entry"] for outcome in outcomes], pinned)
+def summary_lines(outcomes: Sequence[Heard], unjudged: Sequence[Unjudged]) -> list[str]:
+    """Return what is to be said first: changed defaults, then what failed, the worst first; each of them bounded."""
+    drifts = drift_of(outcomes)
+    lines = [f"DEFAULT CHANGED: {drift.in_words()}." for drift in drifts[:SHOWN_DRIFTS]]
+    if len(drifts) > SHOWN_DRIFTS:
+        lines.append(f"and {len(drifts) - SHOWN_DRIFTS} more changed defaults; --golden-report FILE has them all")
+    worst = [
+        *(f"{'NO VERDICT':<11} {each.place}: {each.message.partition(chr(10))[0]}" for each in unjudged),
+        *(_line(heard) for heard in sorted(outcomes, key=_gravity) if heard.verdict not in _QUIET),
+    ]
+    lines.extend(worst[:SHOWN_FAILURES])
+    if len(worst) > SHOWN_FAILURES:
+        lines.append(f"and {len(worst) - SHOWN_FAILURES} more that did not pass; --golden-report FILE has them all")
+    return lines
+
+
+def count_line(outcomes: Sequence[Heard]) -> str:
+    """Return how much was judged, and how it went."""
+    compared = sum(heard.entry["compared"] for heard in outcomes)
+    seconds = sum(heard.entry["seconds"] for heard in outcomes)
+    counts = Counter(heard.verdict for heard in outcomes)
+    said = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+    words = "fixture" if len(outcomes) == 1 else "fixtures"
+    return f"{len(outcomes)} {words}, {compared} values compared in {seconds:.1f} s" + (f": {said}" if said else "")
+
+
+def _gravity(heard: Heard) -> tuple[bool, int, str]:
+    """Sort changed defaults first, since they explain what follows, then by verdict and name."""
+    has_drift = FindingClass.SETTINGS_DRIFT.value in _classes(heard)
+    return not has_drift, severity(heard.verdict), heard.entry["fixture"]
+
+
+def _line(heard: Heard) -> str:
+    entry, classes = heard.entry, _classes(heard)
+    platform = f" [{entry['platform']}]" if entry.get("platform") else ""
+    found = ", ".join(f"{count} {name}" for name, count in classes.items())
+    return f"{heard.verdict.value:<11} {entry['fixture']}{platform}: {found}; {entry['compared']} compared"
+
+
+def _classes(heard: Heard) -> dict[str, int]:
+    """Return how many findings of each class there are, in their order, changed defaults first."""
+    return dict(Counter(finding["class"] for finding in heard.entry["findings"]))

@@ -11,20 +11,21 @@ from framework.redact import Redactor
 from framework.regular_file import read_regular_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
-
-    from framework.judge import Outcome
 
 _FILE = "last_verdicts.json"
 _MOST_BYTES = 256 * 1024 * 1024
 _FINDING_KEYS = ("class", "path", "message")
 
 
-def remember(state_folder: Path, outcomes: Iterable[Outcome]) -> None:
-    """Keep these outcomes as the latest; a folder that cannot be written is no reason to fail a run."""
+def remember(state_folder: Path, latest: Iterable[Mapping[str, Any]]) -> None:
+    """Keep these entries of a `golden.run/1` document as the latest verdicts.
+
+    A folder that cannot be written is no reason to fail a run.
+    """
     redactor = Redactor.of(os.environ)
-    entries = _read(state_folder) | {outcome.fixture: redactor.value(outcome.as_json()) for outcome in outcomes}
+    entries = _read(state_folder) | {entry["fixture"]: redactor.value(dict(entry)) for entry in latest}
     try:
         write_atomically(state_folder / _FILE, json.dumps(entries, indent=1, sort_keys=True).encode())
     except OSError:

@@ -40,7 +40,7 @@ from framework.run.retry import NO_RETRIES, Retries
 from framework.run.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
     from datetime import date
     from pathlib import Path
 
@@ -90,6 +90,8 @@ class Session:
     durations: Durations = field(default_factory=dict)
     _records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _hashes: dict[Path, Mapping[str, str]] = field(default_factory=dict)
+    _tried: set[str] = field(default_factory=set)
+    _ahead: dict[str, Measurement] = field(default_factory=dict)
     _descriptions: Mapping[str, SettingDescription] | None = None
 
     def run(self, selected: Sequence[Fixture], announce: Callable[[Outcome], None]) -> Report:
@@ -156,12 +158,27 @@ class Session:
         ran = [outcome for outcome in outcomes if outcome.fixture in self._records]
         return {(outcome.platform, outcome.fixture): outcome.seconds for outcome in ran}
 
-    def run_one(self, fixture: Fixture) -> Outcome:
-        """Run one fixture and judge it at once, related to records of this session or else to goldens."""
+    def run_one(self, fixture: Fixture, selected: Collection[str]) -> Outcome:
+        """Run one fixture and judge it at once, with the verdict that it would get if all `selected` ran together.
+
+        Selected fixtures that it is related to are run before it, unless they have run; what they gave is kept for
+        their own turn. So the verdict depends neither on the order nor on which process runs the others.
+        """
         prepared = self.prepare(fixture)
         if isinstance(prepared, Outcome):
             return self.under_quarantine(prepared)
-        return self.under_quarantine(self.judge(fixture, prepared, self.measure(fixture)))
+        for name in sorted({relation.other for relation in fixture.relations}.intersection(selected) - {fixture.name}):
+            self._run_ahead(name)
+        self._tried.add(fixture.name)
+        measurement = self._ahead.pop(fixture.name, None) or self.measure(fixture)
+        return self.under_quarantine(self.judge(fixture, prepared, measurement))
+
+    def _run_ahead(self, name: str) -> None:
+        """Run a fixture before its turn, if it is one that a run would measure."""
+        fixture = self.fixtures.get(name)
+        if fixture is not None and name not in self._tried and isinstance(self.prepare(fixture), Golden):
+            self._tried.add(name)
+            self._ahead[name] = self.measure(fixture)
 
     def under_quarantine(self, outcome: Outcome) -> Outcome:
         """Return an outcome as the fixture's entry in the quarantine leaves it, if it has one; with its platform."""

@@ -62,7 +62,7 @@ def run(
     runner.end()
     state_folder = opened.workspace.state_folder
     report = dataclasses.replace(report, outcomes=count_passes(state_folder, outcomes))
-    remember(state_folder, report.outcomes)
+    remember(state_folder, [outcome.as_json() for outcome in report.outcomes])
     record_durations(state_folder, session.durations_of(report.outcomes), log)
     _report(arguments, report, opened, engine_time)
     return report.exit_code
