@@ -9,19 +9,26 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from framework.errors import ExitCode, GoldenInferenceError, UsageError, internal_error
 from framework.report.streams import flush_out, log, prepare_streams, print_json
+from framework.report.timing import process_began
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
 _INTERRUPTED = 130
+_ENDED = 143
 _MOST_REPEATS = 100
+_MOST_JOBS = 256
+_AUTO = "auto"
 _HELP_EPILOG = """exit codes: 0 good, 1 regression, 2 usage, 10 manifest, lint or malformed rules, 11 engine crash,
 time limit, a model that could not be fetched or a fault of golden itself, 12 golden missing, stale, unreadable or its
 seal broken, 13 nothing selected or all skipped"""
@@ -36,25 +43,41 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
+    began = process_began()
     given = list(sys.argv[1:] if arguments is None else arguments)
     prepare_streams()
+    signal.signal(signal.SIGTERM, _end)
     try:
-        code = int(run(given))
+        code = int(run(given, began=began))
+    except _EndedError:
+        code = _failed(given, "ended by SIGTERM", _ENDED)
     except KeyboardInterrupt:
         code = _failed(given, "interrupted", _INTERRUPTED)
     flush_out()
     sys.exit(code)
 
 
-def run(arguments: Sequence[str]) -> ExitCode:
+class _EndedError(KeyboardInterrupt):
+    """The process was asked to end: whatever it holds is let go of, as when a person interrupts it."""
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """Begin to end; asked again meanwhile, the process ends as it would have."""
+    del frame
+    signal.signal(number, signal.SIG_DFL)
+    raise _EndedError
+
+
+def run(arguments: Sequence[str], *, began: float | None = None) -> ExitCode:
     """Run one verb and return its exit code; what a user did wrong is printed, never raised.
 
     A fault of the command itself is one line too, and never ends like a regression. `GOLDEN_DEBUG=1` adds its
-    traceback.
+    traceback. `began` is when the command did, on the clock of `time.monotonic`; now, unless it is given.
     """
+    known = argparse.Namespace(began=time.monotonic() if began is None else began)
     try:
         try:
-            parsed = _parser().parse_args(arguments)
+            parsed = _parser().parse_args(arguments, known)
         except SystemExit:  # argparse has printed what `--help` asked for
             return ExitCode.GOOD
         code = importlib.import_module(f"framework.verbs.{parsed.module}").run(parsed)
@@ -89,6 +112,15 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _jobs(text: str) -> int | None:
+    """Return how many engine processes there are; None stands for `auto`."""
+    if text == _AUTO:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_JOBS)) and 1 <= int(text) <= _MOST_JOBS):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {_MOST_JOBS}, nor {_AUTO!r}")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="golden",
@@ -106,6 +138,14 @@ def _parser() -> argparse.ArgumentParser:
 
     run_verb = _verb(verbs, "run", "run_fixtures", "run fixtures and judge them against their goldens")
     _selection(run_verb)
+    run_verb.add_argument(
+        "-j",
+        "--jobs",
+        type=_jobs,
+        default=1,
+        metavar="N",
+        help="engine processes beside each other, or 'auto': half the cores, or one for each device (default: 1)",
+    )
     run_verb.add_argument(
         "--rerun-mismatches",
         type=_count,

@@ -47,12 +47,14 @@ def refuse_options(config: pytest.Config) -> None:
         pytest.UsageError: a report or a candidate could not be written there, or CI is set and no folder was named.
     """
     report, folder, mode = (config.getoption(name) for name in ("--golden-report", "--golden-out", "--golden"))
-    if report is not None and (why := why_not_writable(_given(config, report)) if report else "it is empty"):
+    if report is not None and (
+        why := why_not_writable(_given(config, report), config.rootpath) if report else "it is empty"
+    ):
         raise pytest.UsageError(f"--golden-report {report}: it cannot be written: {why}; choose another file")
     if folder is not None:
         if mode != "candidates":
             raise pytest.UsageError("--golden-out is for candidates; give --golden=candidates too")
-        if why := _why_unfit(_given(config, folder)) if folder else "it is empty":
+        if why := _why_unfit(_given(config, folder), config.rootpath) if folder else "it is empty":
             raise pytest.UsageError(f"--golden-out {folder}: {why}; choose another folder")
     elif mode == "candidates":
         try:
@@ -66,12 +68,12 @@ def _given(config: pytest.Config, path: str) -> Path:
     return config.invocation_params.dir / path
 
 
-def _why_unfit(folder: Path) -> str:
+def _why_unfit(folder: Path, root: Path) -> str:
     real = folder.resolve()
     for above in (real, *real.parents):
         if above.name == "goldens" and is_root(above.parent):
             return f"candidates do not go into {above}"
-    why = why_not_writable(folder / "x")
+    why = why_not_writable(folder / "x", root)
     return f"it cannot be written to: {why}" if why else ""
 
 

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from framework.errors import ExitCode, GoldenInferenceError
 from framework.judge import Verdict
 from framework.regenerate.apply import provenance
-from framework.regenerate.candidates import Proposal, candidates_folder, proposals
-from framework.regenerate.propose import proven_change
+from framework.regenerate.candidates import Proposal, proposals
 
 if TYPE_CHECKING:
     from framework.judge import Outcome
-    from framework.regenerate.prove import Prover
-    from framework.run.session import Session
+    from framework.regenerate.propose import Proposer
 
 
 def may_be_proposed(outcome: Outcome) -> bool:
@@ -27,8 +25,9 @@ def may_be_proposed(outcome: Outcome) -> bool:
     return outcome.verdict not in settled and outcome.exit_code is not ExitCode.ENGINE
 
 
-def proposal_text(prover: Prover, session: Session, outcome: Outcome) -> str:
+def proposal_text(proposer: Proposer, outcome: Outcome) -> str:
     """Prove a fixture and return what is proposed for it, or why nothing is; nothing is written here."""
+    session = proposer.session
     fixture, workspace = session.fixtures[outcome.fixture], session.workspace
     platform = session.platform_of(fixture) or ""
     text: dict[str, Any] = {
@@ -39,7 +38,7 @@ def proposal_text(prover: Prover, session: Session, outcome: Outcome) -> str:
         "change": "refused",
     }
     try:
-        change = proven_change(prover, session, fixture, candidates_folder(workspace))
+        change = proposer.change(fixture)
         origin = provenance(_reason(outcome), workspace.adapter_spec, session.adapter.revision())
         proposed = proposals([change], origin)
     except GoldenInferenceError as error:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from framework.errors import GoldenInferenceError
 from framework.manifest.find import find_manifests
 from framework.manifest.load import load_all
-from framework.regenerate.propose import new_prover
+from framework.regenerate.candidates import candidates_folder
+from framework.regenerate.propose import Proposer
 from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.opened import refuse_unknown_platform
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from framework.manifest.find import FoundManifests
     from framework.manifest.fixture import Fixture
-    from framework.regenerate.prove import Prover
 
 _PLUGIN = "golden-sessions"
 
@@ -35,7 +35,7 @@ class Sessions:
     config: pytest.Config
     _by_root: dict[Path, Session | GoldenInferenceError] = field(default_factory=dict)
     _found: dict[Path, FoundManifests] = field(default_factory=dict)
-    _provers: dict[Path, Prover] = field(default_factory=dict)
+    _proposers: dict[Path, Proposer] = field(default_factory=dict)
     _groups: dict[Path, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
@@ -70,12 +70,12 @@ class Sessions:
             self._found[root] = find_manifests(root / "fixtures")
         return self._found[root]
 
-    def prover(self, root: Path) -> Prover:
-        """Return what proves the fixtures of a root."""
-        if root not in self._provers:
+    def proposer(self, root: Path) -> Proposer:
+        """Return what proves the fixtures of a root, for candidates."""
+        if root not in self._proposers:
             session = self.session(root)
-            self._provers[root] = new_prover(session.workspace, session.adapter, session.fixtures)
-        return self._provers[root]
+            self._proposers[root] = Proposer(session, candidates_folder(session.workspace))
+        return self._proposers[root]
 
     def group(self, root: Path, fixture: Fixture) -> str:
         """Return the name of those that one worker should run: they share models, or are related."""
@@ -88,10 +88,10 @@ class Sessions:
         for session in self._by_root.values():
             if isinstance(session, Session):
                 session.runner.close()
-        for prover in self._provers.values():
-            prover.close()
+        for proposer in self._proposers.values():
+            proposer.close()
         self._by_root.clear()
-        self._provers.clear()
+        self._proposers.clear()
 
     def _open(self, root: Path) -> Session:
         workspace = open_workspace(root, self.config.getini("golden_adapter") or None)

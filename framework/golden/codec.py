@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 64
+_CROWDS = ((b"[", 4_000_000, "lists"), (b"{", 1_000_000, "objects"), (b'":', 2_000_000, "keys"))
 
 _EXCEPT_BRACKETS_AND_QUOTES = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 _STRING = re.compile(rb'"[^"]*"')
@@ -70,6 +71,7 @@ def decode_json(data: bytes, path: Path) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise unreadable(path, f"not UTF-8 at byte {error.start}") from None
+    _refuse_crowded(data, path)
     if is_nested_too_deeply(data):
         raise unreadable(path, f"nested more than {MAX_DEPTH} levels deep")
     try:
@@ -87,10 +89,18 @@ def decode_canonical(data: bytes, path: Path) -> Any:
 
     What `decode_json` looks for cannot be in them, so a large golden takes no longer than its parsing.
     """
+    _refuse_crowded(data, path)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise unreadable(path, f"sealed, yet not canonical ({error})") from None
+
+
+def _refuse_crowded(data: bytes, path: Path) -> None:
+    """Refuse bytes that would take many times their size as values: an empty list has two bytes here, and 64 there."""
+    for sign, most, what in _CROWDS:
+        if data.count(sign) > most:
+            raise unreadable(path, f"more than {most:,} {what}, the most that are read")
 
 
 def has_conflict_markers(data: bytes) -> bool:

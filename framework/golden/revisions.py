@@ -75,6 +75,23 @@ def tree_at(root: Path, revision: str | None, folder: str, suffix: str) -> Tree:
     return Tree(root, folder, revision, {path: name for path, name in listed.items() if path.endswith(suffix)})
 
 
+def file_at(root: Path, revision: str | None, name: str) -> bytes | None:
+    """Return the bytes of a file in the root at a revision, in the working tree where that is None; None without one.
+
+    Raises:
+        UsageError: it cannot be read, or there is no such revision.
+    """
+    if revision is None:
+        path = root / name
+        return _bytes_of(path) if path.is_file() and not path.is_symlink() else None
+    prefix = _git(root, "rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").strip()
+    listed = _git(root, "ls-tree", "-z", "--full-tree", _commit(root, revision), "--", f"{prefix}{name}").decode()
+    description = listed.partition("\t")[0]
+    if not description.startswith(_REGULAR_FILE):
+        return None
+    return next(_blobs(root, [description.split()[2]]))
+
+
 def _in_commit(root: Path, revision: str, folder: str) -> dict[str, str]:
     prefix = f"{_git(root, 'rev-parse', '--show-prefix').decode('utf-8', 'surrogateescape').strip()}{folder}/"
     listed = _git(root, "ls-tree", "-r", "-z", "--full-tree", _commit(root, revision), "--", prefix)

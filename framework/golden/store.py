@@ -159,10 +159,17 @@ def write_all(files: Mapping[Path, bytes]) -> None:
         _sync_folder(folder)
 
 
-def why_not_writable(path: Path) -> str:
-    """Return why a file could not be written at `path`, or an empty string; nothing is tried."""
+def why_not_writable(path: Path, root: Path) -> str:
+    """Return why a file could not, or may not, be written at `path`, or an empty string; nothing is tried.
+
+    A path outside `root` is the choice of whoever gave it. One inside may not be carried out of it by a link, which
+    is the choice of whoever wrote what lies in `root`.
+    """
     if path.is_dir():
         return "it is a folder"
+    written = Path(os.path.normpath(path.absolute()))
+    if any(written.is_relative_to(top) for top in (root, root.resolve())) and leads_out(path.parent, root):
+        return f"a link leads out of {root}"
     folder = path.absolute().parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

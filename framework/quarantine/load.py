@@ -37,7 +37,16 @@ def load_quarantine(root: Path) -> Quarantine:
         return NO_QUARANTINE
     if path.is_symlink():
         raise ManifestError(f"{QUARANTINE_FILE}: a link. Put the file itself there, so that its history is that of it.")
-    document = load_bytes(read_bounded(path, QUARANTINE_FILE), source=QUARANTINE_FILE)
+    return parse_quarantine(read_bounded(path, QUARANTINE_FILE), source=QUARANTINE_FILE)
+
+
+def parse_quarantine(data: bytes, *, source: str) -> Quarantine:
+    """Read a quarantine from the bytes of its file; `source` names it in errors.
+
+    Raises:
+        ManifestError: it is no quarantine; the message names file, line, what is wrong and the way out.
+    """
+    document = load_bytes(data, source=source)
     messages = refusals(document, violations(document.value, quarantine_schema()))
     if messages:
         raise ManifestError("\n".join(messages))

@@ -1,17 +1,18 @@
 """A run as Markdown, for the summary of a job or a comment on a change: at most 64 KB, the worst first.
 
 What a comment or a summary may hold is bounded, so whole parts are left out from the least severe on, and how many is
-said. Every text that comes from a manifest, a golden or an engine stands in code, as entities: nothing of it is markup.
+said. Every text that comes from a manifest, a golden or an engine stands in code: nothing of it is markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from framework.judge import Verdict
 from framework.redact import redacted
-from framework.report.neutral import markdown_block, markdown_code
+from framework.report.neutral import markdown_block, markdown_code, neutral
 from framework.report.text import notes_of, outcome_lines, severity, summary_line
 
 if TYPE_CHECKING:
@@ -23,41 +24,46 @@ LARGEST: Final = 65_536
 
 _SIGNS: Final = {Verdict.PASS: "✅", Verdict.SKIP: "⏭️", Verdict.QUARANTINED: "🟡"}
 _FAILED_SIGN: Final = "❌"
-_LONGEST_ROW: Final = 2_000
-_LONGEST_BLOCK: Final = 12_000
+_UNREMARKABLE: Final = (Verdict.PASS, Verdict.SKIP)
+_LONGEST_TEXT: Final = 400
+_LONGEST_DRIFT: Final = 4_000
+_LONGEST_BLOCK: Final = 6_000
+_LONGEST_END: Final = 1_000
 _RESERVED: Final = 400
 """Bytes kept for the sentence that says what was left out."""
+
+_HEAD: Final = "\n| | fixture | verdict | compared | seconds | |\n|---|---|---|--:|--:|---|\n"
+_END: Final = "\n</details>\n"
 
 
 def markdown_report(report: Report, *, title: str = "Golden values", largest: int = LARGEST) -> str:
     """Return a report as Markdown of at most `largest` bytes: verdict, changed defaults, table, findings.
 
-    `largest` is 2,000 at least.
+    The table takes half of the room at most, so that findings have some too. `title` is the caller's own, and is
+    written as it is. `largest` is 2,000 at least.
     """
     page = _Page(largest - _RESERVED)
     verdict = "PASS" if report.exit_code == 0 else f"FAIL (exit code {int(report.exit_code)})"
-    page.must(f"## {title}: {verdict}\n\n{markdown_code(summary_line(report))}\n")
+    page.must(f"## {title}: {verdict}\n\n{summary_line(report)}\n")
     page.all_that_fit(
-        (f"\n**Default changed:** {markdown_code(redacted(drift.in_words()))}\n" for drift in report.drift),
+        (f"\n**Default changed:** {_code(drift.in_words(), _LONGEST_DRIFT)}\n" for drift in report.drift),
         "changed defaults",
     )
-    ordered = sorted(report.outcomes, key=severity)
-    bad = [outcome for outcome in ordered if outcome.verdict is not Verdict.PASS]
-    good = [outcome for outcome in ordered if outcome.verdict is Verdict.PASS]
-    if bad and page.fits(_HEAD):
+    ordered = sorted(report.outcomes, key=lambda outcome: severity(outcome.verdict))
+    bad = [outcome for outcome in ordered if outcome.verdict not in _UNREMARKABLE]
+    others = [outcome for outcome in ordered if outcome.verdict in _UNREMARKABLE]
+    if bad:
         page.must(_HEAD)
-        page.all_that_fit((_row(outcome) for outcome in bad), "fixtures that did not pass, in the table")
+        page.all_that_fit(map(_row, bad), "fixtures that did not pass, in the table", share=0.5)
     page.all_that_fit(_details(bad), "fixtures with findings")
-    if good and page.fits(opening := f"\n<details><summary>{len(good)} passed</summary>\n{_HEAD}{_END}"):
-        page.reserve(_END)
-        page.must(opening.removesuffix(_END))
-        page.all_that_fit((_row(outcome) for outcome in good), "fixtures that passed")
+    opening = f"\n<details><summary>{_counted(others)}</summary>\n{_HEAD}"
+    if others and page.keeps_room_for(opening + _END):
+        page.must(opening)
+        page.all_that_fit(map(_row, others), "fixtures that passed or were skipped", keep=_END)
         page.must(_END)
+    elif others:
+        page.leave_out(len(others), "fixtures that passed or were skipped")
     return page.text()
-
-
-_HEAD: Final = "\n| | fixture | verdict | compared | seconds | |\n|---|---|---|--:|--:|---|\n"
-_END: Final = "\n</details>\n"
 
 
 class _Page:
@@ -68,29 +74,32 @@ class _Page:
         self._parts: list[str] = []
         self._left_out: list[str] = []
 
-    def fits(self, part: str) -> bool:
+    def keeps_room_for(self, part: str) -> bool:
         return _size(part) <= self._room
-
-    def reserve(self, part: str) -> None:
-        """Keep room for a part that must come later."""
-        self._room -= _size(part)
-        self._parts.append("")
 
     def must(self, part: str) -> None:
         """Add a part that is bounded by what it is."""
         self._room -= _size(part)
         self._parts.append(part)
 
-    def all_that_fit(self, parts: Iterable[str], what: str) -> None:
-        """Add parts until one does not fit; those after it, however small, would not be the worst any more."""
-        missing = 0
+    def all_that_fit(self, parts: Iterable[str], what: str, *, share: float = 1.0, keep: str = "") -> None:
+        """Add parts until one does not fit; those after it, however small, would not be the worst any more.
+
+        They take no more than a `share` of the room, which is left for `keep` too.
+        """
+        room, missing = int(self._room * share) - _size(keep), 0
         for part in parts:
-            if missing or not self.fits(part):
+            if missing or _size(part) > room:
                 missing += 1
             else:
+                room -= _size(part)
                 self.must(part)
-        if missing:
-            self._left_out.append(f"{missing} {what}")
+        self.leave_out(missing, what)
+
+    def leave_out(self, count: int, what: str) -> None:
+        """Say at the end that so many of these are not there."""
+        if count:
+            self._left_out.append(f"{count} {what}")
 
     def text(self) -> str:
         if self._left_out:
@@ -99,37 +108,55 @@ class _Page:
 
 
 def _size(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(text.encode())
 
 
 def _row(outcome: Outcome) -> str:
     notes = "; ".join([*_kinds(outcome), *notes_of(outcome)])
-    sign = _SIGNS.get(outcome.verdict, _FAILED_SIGN)
     cells = [
-        sign,
-        markdown_code(outcome.fixture),
+        _SIGNS.get(outcome.verdict, _FAILED_SIGN),
+        _code(outcome.fixture),
         outcome.verdict.value,
         f"{outcome.compared:,}",
         f"{outcome.seconds:.1f}",
-        markdown_code(_cut(redacted(notes), _LONGEST_ROW // 6)) if notes else "",
+        _code(notes) if notes else "",
     ]
     return f"| {' | '.join(cells)} |\n"
 
 
 def _details(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Yield what is to say of each: its findings with their values and causes, and what to do next."""
     for outcome in outcomes:
         if outcome.findings:
-            lines = _cut(redacted("\n".join(outcome_lines(outcome))), _LONGEST_BLOCK // 6)
-            name = markdown_code(outcome.fixture)
-            yield f"\n<details><summary>{name}</summary>\n\n{markdown_block(lines)}\n{_END}"
+            lines = _bounded([neutral(_cut(redacted(line))) for line in outcome_lines(outcome)])
+            yield f"\n### {outcome.verdict.value} {_code(outcome.fixture)}\n\n{markdown_block(lines)}"
+
+
+def _bounded(lines: Sequence[str]) -> str:
+    """Return lines of a bounded size in all: the first ones, and the two last with what is missing and what is next."""
+    if _size("\n".join(lines)) <= _LONGEST_BLOCK:
+        return "\n".join(lines)
+    end = [line for line in lines[-2:] if _size(line) <= _LONGEST_END]
+    room, shown = _LONGEST_BLOCK - 2 * _LONGEST_END, 0
+    while (room := room - _size(lines[shown]) - 1) >= 0:
+        shown += 1
+    missing = len(lines) - shown - len(end)
+    return "\n".join([*lines[:shown], f"  … {missing} lines are left out; `--json` has everything", *end])
+
+
+def _counted(outcomes: Iterable[Outcome]) -> str:
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    words = {Verdict.PASS: "passed", Verdict.SKIP: "skipped"}
+    return ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict])
 
 
 def _kinds(outcome: Outcome) -> list[str]:
-    counts: dict[str, int] = {}
-    for finding in outcome.findings:
-        counts[finding.kind.value] = counts.get(finding.kind.value, 0) + 1
-    return [f"{count} {kind}" for kind, count in counts.items()]
+    return [f"{count} {kind}" for kind, count in Counter(finding.kind.value for finding in outcome.findings).items()]
 
 
-def _cut(text: str, longest: int) -> str:
+def _code(text: str, longest: int = _LONGEST_TEXT) -> str:
+    return markdown_code(_cut(redacted(text), longest))
+
+
+def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
     return text if len(text) <= longest else f"{text[:longest]}…"

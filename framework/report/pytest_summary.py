@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from framework.compare.finding import FindingClass
 from framework.errors import ExitCode, GoldenInferenceError, internal_error, worst_exit_code
 from framework.explain.drift import Drift, collect_drift
+from framework.explain.words import cut
 from framework.judge import Outcome, Verdict
 from framework.report.json_report import RUN_SCHEMA, run_document
 from framework.report.streams import json_text
-from framework.report.text import rank
+from framework.report.text import severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 SHOWN_DRIFTS = 10
 SHOWN_FAILURES = 20
-_QUIET = (Verdict.PASS, Verdict.SKIP)
+_LINE_WIDTH = 200
+_QUIET = (Verdict.PASS, Verdict.SKIP, Verdict.QUARANTINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def error_text(error: Exception) -> str:
 def one_for_each_fixture(outcomes: Iterable[Heard]) -> list[Heard]:
     """Return one outcome for each fixture, by name: the worst, where several processes ran it or one ran it again."""
     worst: dict[tuple[str, str], Heard] = {}
-    for heard in sorted(outcomes, key=lambda each: (rank(each.verdict), each.worker)):
+    for heard in sorted(outcomes, key=lambda each: (severity(each.verdict), each.worker)):
         worst.setdefault((heard.entry["fixture"], heard.root), heard)
     return [worst[key] for key in sorted(worst)]
 
@@ -134,6 +136,10 @@ def summary_lines(outcomes: Sequence[Heard], unjudged: Sequence[Unjudged]) -> li
     lines.extend(worst[:SHOWN_FAILURES])
     if len(worst) > SHOWN_FAILURES:
         lines.append(f"and {len(worst) - SHOWN_FAILURES} more that did not pass; --golden-report FILE has them all")
+    excused = [_quarantine_line(heard.entry) for heard in outcomes if "quarantine" in heard.entry]
+    lines.extend(excused[:SHOWN_FAILURES])
+    if len(excused) > SHOWN_FAILURES:
+        lines.append(f"and {len(excused) - SHOWN_FAILURES} more in quarantine; `golden quarantine` lists them")
     return lines
 
 
@@ -150,14 +156,25 @@ def count_line(outcomes: Sequence[Heard]) -> str:
 def _gravity(heard: Heard) -> tuple[bool, int, str]:
     """Sort changed defaults first, since they explain what follows, then by verdict and name."""
     has_drift = FindingClass.SETTINGS_DRIFT.value in _classes(heard)
-    return not has_drift, rank(heard.verdict), heard.entry["fixture"]
+    return not has_drift, severity(heard.verdict), heard.entry["fixture"]
 
 
 def _line(heard: Heard) -> str:
     entry, classes = heard.entry, _classes(heard)
     platform = f" [{entry['platform']}]" if entry.get("platform") else ""
     found = ", ".join(f"{count} {name}" for name, count in classes.items())
-    return f"{heard.verdict.value:<11} {entry['fixture']}{platform}: {found}; {entry['compared']} compared"
+    first = entry["findings"][0] if entry["findings"] else {}
+    message = str(first.get("message", "")).partition("\n")[0]
+    return cut(f"{heard.verdict.value:<11} {entry['fixture']}{platform}: {found}; {message}", _LINE_WIDTH)
+
+
+def _quarantine_line(entry: Mapping[str, Any]) -> str:
+    note = entry["quarantine"]
+    why_not = f"; {note['why_not']}" if note["why_not"] else ""
+    return (
+        f"IN QUARANTINE: {entry['fixture']}, which gave {entry['verdict']}: for {', '.join(note['class'])} until"
+        f" {note['expires']} ({note['days_left']} days left); owner {note['owner']}, issue {note['issue']}{why_not}"
+    )
 
 
 def _classes(heard: Heard) -> dict[str, int]:

@@ -10,7 +10,7 @@ import sys
 from typing import Any, TextIO
 
 from framework.redact import Redactor, redacted
-from framework.report.neutral import neutral
+from framework.report.neutral import OLD_COMMAND, neutral
 
 
 def prepare_streams() -> None:
@@ -63,7 +63,7 @@ def flush_out() -> None:
 
 def log(text: str) -> None:
     """Print a line that is not part of a result, as harmless as one that is."""
-    tell_pipeline(neutral(text))
+    tell_pipeline(neutral(redacted(text)))
 
 
 def tell_pipeline(text: str) -> None:
@@ -91,8 +91,13 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def json_text(document: Any) -> str:
-    """Return strict JSON without secrets; NaN and infinities, which it has not, become the strings "NaN" and so on."""
-    return json.dumps(_finite(Redactor.of(os.environ).value(document)), indent=2, allow_nan=False)
+    """Return strict JSON without secrets; NaN and infinities, which it has not, become the strings "NaN" and so on.
+
+    It is ASCII without controls, and no line of it is a command to a pipeline: what would be one is written as an
+    escape of JSON, so a machine reads the same texts.
+    """
+    text = json.dumps(_finite(Redactor.of(os.environ).value(document)), indent=2, allow_nan=False)
+    return OLD_COMMAND.sub(r"\\u0023#", text.replace("\x7f", r"\u007f"))
 
 
 def _finite(value: Any) -> Any:

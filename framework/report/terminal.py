@@ -15,6 +15,7 @@ from rich.text import Text
 
 from framework.errors import ExitCode
 from framework.judge import Verdict
+from framework.redact import redacted
 from framework.report.neutral import neutral
 from framework.report.streams import out_drawn
 from framework.report.text import notes_of, outcome_lines, severity, summary_line
@@ -46,6 +47,11 @@ def show(draw: Callable[[Console], None]) -> None:
     out_drawn(drawn.getvalue())
 
 
+def shown(text: str, style: str = "") -> Text:
+    """Return a text to draw, harmless and without secrets, which could not be found any more in wrapped lines."""
+    return Text(neutral(redacted(text)), style)
+
+
 class _Console(Console):
     """A console on which no text but its own can control the terminal."""
 
@@ -65,27 +71,23 @@ def retry_line(fixture_name: str, attempt: Attempt, number: int) -> str:
     return f"RETRY       {fixture_name}  attempt {number} gave no record: {attempt.in_words()}"
 
 
-def print_report(
-    report: Report, fixtures: Mapping[str, Fixture], *, summary: str | None = None, note: str | None = None
-) -> None:
-    """Print a report to stdout; `summary` stands for the usual one, `note` is a last line."""
-    show(lambda console: _draw(console, report, fixtures, summary or summary_line(report), note))
+def print_report(report: Report, fixtures: Mapping[str, Fixture], *, summary: str | None = None) -> None:
+    """Print a report to stdout; `summary` stands for the usual one."""
+    show(lambda console: _draw(console, report, fixtures, summary or summary_line(report)))
 
 
-def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture], summary: str, note: str | None) -> None:
+def _draw(to: Console, report: Report, fixtures: Mapping[str, Fixture], summary: str) -> None:
     for drift in report.drift:
-        to.print(Text(f"DEFAULT CHANGED: {drift.in_words()}.", style="bold yellow"), soft_wrap=True)
+        to.print(shown(f"DEFAULT CHANGED: {drift.in_words()}.", style="bold yellow"), soft_wrap=True)
     to.print(_table(report, fixtures))
     failed = [outcome for outcome in report.outcomes if outcome.verdict not in (Verdict.PASS, Verdict.SKIP)]
-    for outcome in sorted(failed, key=severity)[:SHOWN_FAILURES]:
+    for outcome in sorted(failed, key=lambda outcome: severity(outcome.verdict))[:SHOWN_FAILURES]:
         to.print()
-        to.print(Text("\n".join(outcome_lines(outcome))), soft_wrap=True)
+        to.print(shown("\n".join(outcome_lines(outcome))), soft_wrap=True)
     if len(failed) > SHOWN_FAILURES:
         to.print(f"\nand {len(failed) - SHOWN_FAILURES} more failing fixtures; `--json` has them all")
     to.print()
-    to.print(Text(f"{summary} {_next_step(report)}"), soft_wrap=True)
-    if note:
-        to.print(Text(note), soft_wrap=True)
+    to.print(shown(f"{summary} {_next_step(report)}"), soft_wrap=True)
 
 
 def _table(report: Report, fixtures: Mapping[str, Fixture]) -> Table:
@@ -98,11 +100,11 @@ def _table(report: Report, fixtures: Mapping[str, Fixture]) -> Table:
     for outcome in report.outcomes:
         proves = fixtures[outcome.fixture].summary.strip()
         table.add_row(
-            Text(outcome.fixture),
-            Text(outcome.verdict.value, style=_COLOURS.get(outcome.verdict, _FAILED_COLOUR)),
+            shown(outcome.fixture),
+            shown(outcome.verdict.value, style=_COLOURS.get(outcome.verdict, _FAILED_COLOUR)),
             str(outcome.compared),
             f"{outcome.seconds:.1f}",
-            Text(f"{proves}{''.join(f' [{note}]' for note in notes_of(outcome))}"),
+            shown(f"{proves}{''.join(f' [{note}]' for note in notes_of(outcome))}"),
         )
     return table
 

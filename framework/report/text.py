@@ -94,13 +94,8 @@ def settings_lines(golden: Mapping[str, Any], current: Mapping[str, Any]) -> lis
     ]
 
 
-def severity(outcome: Outcome) -> int:
+def severity(verdict: Verdict) -> int:
     """Return a rank for sorting, the worst first."""
-    return rank(outcome.verdict)
-
-
-def rank(verdict: Verdict) -> int:
-    """Return the place of a verdict among all, the worst first."""
     order = (
         Verdict.ERROR,
         Verdict.STALE,

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
+
+_STARTED: Final = 19
+"""Where a process's start stands in `/proc/PID/stat`, counted from the field after its name: ticks since boot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds of one run of the command.
 
-    `wall` is all of them since the command began; `engine` those in which an engine ran a fixture, or in which its
-    start was waited for. Reports only: no compared value ever depends on them.
+    `wall` is all of them since the command's process began; `engine` those in which at least one engine was imported,
+    loaded a model or ran. Reports only: no compared value ever depends on them.
     """
 
     wall: float
@@ -19,7 +25,7 @@ class Timing:
 
     @property
     def framework(self) -> float:
-        """Seconds in which no engine was waited for."""
+        """Seconds in which no engine was at work."""
         return max(self.wall - self.engine, 0.0)
 
     @property
@@ -39,3 +45,18 @@ class Timing:
             "framework_seconds": round(self.framework, 3),
             "framework_share": round(self.share, 4),
         }
+
+
+def process_began() -> float:
+    """Return when this process began, on the clock of `time.monotonic`: its interpreter and imports count too.
+
+    Where the system does not tell it, this is now.
+    """
+    now = time.monotonic()
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        started = int(fields[_STARTED]) / os.sysconf("SC_CLK_TCK")
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - started
+    except (OSError, ValueError, IndexError, AttributeError):
+        return now
+    return now - max(age, 0.0)

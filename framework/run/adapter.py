@@ -99,6 +99,18 @@ class TracesSchedule(Protocol):
 
 
 @runtime_checkable
+class Prepares(Protocol):
+    """What an adapter may offer besides: to import what every run needs while manifests are still being read."""
+
+    def prepare(self) -> None:
+        """Do what every run needs first, whatever the fixture; it is called once, in the engine's process.
+
+        What it raises is dropped: the first run meets it again, and says so.
+        """
+        ...
+
+
+@runtime_checkable
 class VariesEnvironment(Protocol):
     """What an adapter may offer besides: ways to compute the same on the same machine with other instructions."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from framework.run.task import Result, Task, execute
+from framework.run.task import Failure, Result, Task, execute
 
 if TYPE_CHECKING:
     from framework.run.adapter import Adapter
@@ -21,10 +21,20 @@ class InProcessRunner:
     def start(self) -> None:
         """Be ready at once."""
 
+    def prepare(self, task: Task) -> Failure | None:  # noqa: ARG002
+        """Need nothing besides."""
+        return None
+
     def run(self, task: Task, *, time_limit_s: float) -> Result:
         """Run one task; the limit cannot be enforced here."""
         del time_limit_s
         return execute(self._adapter, task, self._engine_time)
 
+    def rest(self) -> None:
+        """Hold nothing that others wait for."""
+
     def close(self) -> None:
         """Hold nothing."""
+
+    def stop(self) -> None:
+        """Leave what is running to its end: it is this process."""

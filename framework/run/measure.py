@@ -61,8 +61,10 @@ def measure(runner: Runner, task: Task, partner: Task | None) -> Measurement:
     """Run a task `workload.repeats` times, after one more that warms up if there are several.
 
     With a partner the two alternate, for at least `MINIMUM_PAIRS` counted pairs and at most `MAXIMUM_PAIRS`. The
-    fixture's time limit holds for all runs together.
+    fixture's time limit holds for all runs together, and does not begin before what they need is there.
     """
+    if (failure := runner.prepare(task)) is not None:
+        return Measurement((), failure, 0.0)
     rounds = _Rounds(runner, task, partner, time.monotonic())
     while rounds.more_are_needed():
         if (failure := rounds.run_one()) is not None:

@@ -1,6 +1,6 @@
 """The adapter of the engine that comes with this project.
 
-Torch is imported by `run` alone: everything a linter or an offline check asks for is answered without it.
+Torch is imported by `prepare` and `run` alone: everything a linter or an offline check asks for is answered without it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ import importlib
 import importlib.util
 import json
 import os
-import re
-import shutil
-import subprocess
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +21,7 @@ from framework.errors import ManifestError
 from framework.golden.document import RECORD_SCHEMA
 from framework.regular_file import read_regular_file
 from framework.run.adapter import SettingDescription
+from framework.run.devices import usable_devices
 from framework.run.workload import plain_requests
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ class ReferenceEngine:
             )
 
     def platforms(self) -> tuple[str, ...]:
-        """Return the kind of this machine's GPU, if it has one, and `cpu`."""
+        """Return the kinds of the GPUs that may be used here, and `cpu`."""
         return self._platforms
 
     def environment_variants(self) -> Mapping[str, Mapping[str, str]]:
@@ -119,6 +117,10 @@ class ReferenceEngine:
         tokenizer = [path for path in files if path.name in _TOKENIZER_FILES]
         model = [path for path in files if path not in tokenizer]
         return {"model": _hash_of_files(model, model_path), "tokenizer": _hash_of_files(tokenizer, model_path)}
+
+    def prepare(self) -> None:
+        """Import the engine, and with it torch."""
+        importlib.import_module("engine.engine")
 
     def run(
         self,
@@ -195,18 +197,8 @@ class ReferenceEngine:
 
     @cached_property
     def _platforms(self) -> tuple[str, ...]:
-        command = shutil.which("nvidia-smi")
-        if command is None:
-            return ("cpu",)
-        asked = subprocess.run(  # noqa: S603 - the driver's own tool
-            [command, "--query-gpu=name", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        names = asked.stdout.splitlines() if asked.returncode == 0 else []
-        gpu = [re.sub(r"[^a-z0-9]+", "-", names[0].lower()).strip("-")] if names else []
-        return (*gpu, "cpu")
+        gpus = [device.platform for device in usable_devices(os.environ) if device.name and not device.is_fake]
+        return (*dict.fromkeys(gpus), "cpu")
 
 
 def _refuse_growth(decoder: Any) -> None:

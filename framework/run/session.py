@@ -1,12 +1,14 @@
 """One judged run of many fixtures: the engine's side, and the order in which verdicts fall.
 
-A fixture is judged as soon as it and every selected fixture it is related to have run. Goldens are checked first, so a
-fixture without a golden that can be believed costs no engine time.
+Goldens are checked first, so a fixture without a golden that can be believed costs no engine time. A fixture is judged
+as soon as it and every selected fixture it is related to have run, in the caller's thread, so what is said of it is the
+same however many runners there are.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,17 +32,21 @@ from framework.judge import (
 from framework.quarantine.entry import NO_QUARANTINE, Quarantine
 from framework.quarantine.excuse import under_quarantine
 from framework.run.adapter import DecodesTokens
+from framework.run.durations import expected_seconds
+from framework.run.lanes import run_in_lanes
 from framework.run.measure import PAIRED_RATIO, Measurement, measure
+from framework.run.place import Affinity, Work, needs_device
 from framework.run.retry import NO_RETRIES, Retries
 from framework.run.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
     from datetime import date
     from pathlib import Path
 
     from framework.manifest.fixture import Fixture
     from framework.run.adapter import Adapter, SettingDescription
+    from framework.run.durations import Durations
     from framework.run.task import Runner
     from framework.workspace import Workspace
 
@@ -67,7 +73,8 @@ class Session:
 
     `fixtures` holds every fixture of the workspace by name, since a partner need not be selected. `platform` is the one
     asked for, or None for the best one each fixture has here. `quarantine` excuses what it declares, on the day
-    `today`. `retries` says how often an engine that gave no record may be tried again.
+    `today`. `retries` says how often an engine that gave no record may be tried again. With `more_runners` fixtures run
+    beside each other, those that need one of the `devices` on no more runners than these; `durations` order them.
     """
 
     workspace: Workspace
@@ -78,6 +85,9 @@ class Session:
     quarantine: Quarantine = NO_QUARANTINE
     today: date = field(default_factory=today)
     retries: Retries = NO_RETRIES
+    more_runners: Sequence[Runner] = ()
+    devices: int = 0
+    durations: Durations = field(default_factory=dict)
     _records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _hashes: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     _tried: set[str] = field(default_factory=set)
@@ -88,7 +98,8 @@ class Session:
         """Run the selected fixtures and judge each; `announce` hears every outcome as soon as it stands."""
         outcomes: dict[str, Outcome] = {}
         waiting: dict[str, tuple[Fixture, Golden, Measurement]] = {}
-        to_run = {fixture.name for fixture in selected}
+        to_run = {fixture.name: fixture for fixture in selected}
+        goldens: dict[str, Golden] = {}
 
         def settle(outcome: Outcome) -> None:
             excused = self.under_quarantine(outcome)
@@ -99,15 +110,53 @@ class Session:
             prepared = self.prepare(fixture)
             if isinstance(prepared, Outcome):
                 settle(prepared)
+                del to_run[fixture.name]
             else:
-                waiting[fixture.name] = (fixture, prepared, self.measure(fixture))
-            to_run.discard(fixture.name)
-            for name, ready in list(waiting.items()):
-                if not any(relation.other in to_run for relation in ready[0].relations):
-                    del waiting[name]
-                    settle(self.judge(*ready))
+                goldens[fixture.name] = prepared
+        works = [self.work_of(fixture) for fixture in to_run.values()]
+        with closing(self._measured(works)) as measured:
+            for fixture, measurement in measured:
+                self._keep(fixture, measurement)
+                del to_run[fixture.name]
+                waiting[fixture.name] = (fixture, goldens.pop(fixture.name), measurement)
+                for name, ready in list(waiting.items()):
+                    if not any(relation.other in to_run for relation in ready[0].relations):
+                        del waiting[name]
+                        settle(self.judge(*ready))
         ordered = tuple(outcomes[fixture.name] for fixture in selected)
         return report_on(ordered, self.fixtures.values())
+
+    def _measured(self, works: Sequence[Work]) -> Generator[tuple[Fixture, Measurement]]:
+        """Yield what each fixture gave, in the order in which they end; its record is not kept yet."""
+
+        def run_one(runner: Runner, work: Work) -> Measurement:
+            return self._measure_on(runner, self.fixtures[work.name])
+
+        runners = (self.runner, *self.more_runners)
+        with closing(run_in_lanes(works, runners, run_one, devices=self.devices)) as ended:
+            for work, measurement in ended:
+                yield self.fixtures[work.name], measurement
+
+    def work_of(self, fixture: Fixture) -> Work:
+        """Return what is to be known of a fixture in order to place it.
+
+        With one lane there is nothing to gain from times, and the order is the same in every run without them.
+        """
+        platform = self.platform_of(fixture)
+        assert platform is not None, "only a fixture that has a platform here is run"
+        durations = self.durations.get(platform, {})
+        return Work(
+            name=fixture.name,
+            affinity=Affinity(platform, fixture.model),
+            seconds=expected_seconds(durations, fixture.name) if self.more_runners else 0.0,
+            needs_device=needs_device(platform),
+            is_timed=bool(fixture.rules.asserts_in("performance")),
+        )
+
+    def durations_of(self, outcomes: Iterable[Outcome]) -> dict[tuple[str, str], float]:
+        """Return the seconds, by platform and name, of the outcomes that an engine gave a record for."""
+        ran = [outcome for outcome in outcomes if outcome.fixture in self._records]
+        return {(outcome.platform, outcome.fixture): outcome.seconds for outcome in ran}
 
     def run_one(self, fixture: Fixture, selected: Collection[str]) -> Outcome:
         """Run one fixture and judge it at once, with the verdict that it would get if all `selected` ran together.
@@ -150,15 +199,26 @@ class Session:
 
         Its record is kept for fixtures that are related to it, unless this run is not the one that counts.
         """
+        measurement = self._measure_on(self.runner, fixture)
+        if keep:
+            self._keep(fixture, measurement)
+        return measurement
+
+    def _keep(self, fixture: Fixture, measurement: Measurement) -> None:
+        if measurement.record is not None:
+            self._records[fixture.name] = measurement.record
+
+    def _measure_on(self, runner: Runner, fixture: Fixture) -> Measurement:
+        """Run a fixture, as often as it needs, on a runner; several threads may do so, each on its own."""
         platform = self.platform_of(fixture)
         assert platform is not None, "only a fixture that has a platform here is run"
         partner = self.fixtures.get(partner_of(fixture) or "")
         tasks = [Task(each, self.workspace.model_path(each), platform) for each in (fixture, partner) if each]
-        once = partial(measure, self.runner, tasks[0], tasks[1] if partner else None)
-        measurement = self.retries.measured(fixture.name, once)
-        if measurement.record is not None and keep:
-            self._records[fixture.name] = measurement.record
-        return measurement
+        once = partial(measure, runner, tasks[0], tasks[1] if partner else None)
+        try:
+            return self.retries.measured(fixture.name, once)
+        finally:
+            runner.rest()
 
     def judge(self, fixture: Fixture, golden: Golden, measurement: Measurement) -> Outcome:
         """Judge what a run gave."""

@@ -15,33 +15,37 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from framework.compare.finding import FindingClass
 from framework.redact import redacted
+from framework.run.claim import Claim, engine_locks, engine_variables
+from framework.run.devices import may_have_devices
 from framework.run.engine_environment import engine_environment
 from framework.run.engine_time import EngineTime
+from framework.run.output import Output
+from framework.run.place import needs_device
 from framework.run.task import Failure, Result, Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import IO
 
+    from framework.run.lease import Lease
     from framework.workspace import Workspace
 
 START_LIMIT_S = 120.0
-_STACK_DUMP_GRACE_S = 0.5
-_KEPT_LINES = 60
+_LAST_WORDS_S = 1.0
 _READ_BYTES = 1 << 20
+_STOPPED = "the run was stopped before this engine began"
 
 
 class SubprocessRunner:
-    """A runner that owns at most one worker process.
+    """A runner that owns at most one worker process, and what that process may use.
 
     `environment` is laid over what an engine gets of this process's own, for runs under another instruction set.
-    `engine_time` counts when the engine loads and runs; several runners may share one.
+    `engine_time` counts when the engine loads and runs; several runners may share one. So may they a `claim` on
+    devices, if they are run in turn and not beside each other.
     """
 
     def __init__(
@@ -49,35 +53,100 @@ class SubprocessRunner:
         workspace: Workspace,
         environment: Mapping[str, str] | None = None,
         engine_time: EngineTime | None = None,
+        claim: Claim | None = None,
     ) -> None:
         self._workspace = workspace
         self._environment = dict(environment or {})
         self._engine_time = EngineTime() if engine_time is None else engine_time
+        self._claim = Claim() if claim is None else claim
         self._worker: _Worker | None = None
+        self._is_stopped = threading.Event()
 
     def start(self) -> None:
-        """Start the worker without waiting for it, so that its imports overlap with other work."""
-        if self._worker is None:
-            self._worker = _Worker(self._workspace, self._environment, self._engine_time)
+        """Start the worker without waiting for it, so that its imports overlap with other work.
+
+        Where there may be devices, which one it gets has to be known first.
+        """
+        if not may_have_devices(os.environ):
+            self._start_on(None)
+
+    def prepare(self, task: Task) -> Failure | None:
+        """Wait for a device, if the task needs one, and for its memory; return why it cannot be had.
+
+        Raises:
+            UsageError: the environment says something about devices that makes no sense.
+        """
+        if self._is_stopped.is_set():
+            return Failure(FindingClass.ENGINE_CRASH, _STOPPED)
+        platform, ranks = task.platform, task.fixture.ranks
+        on_device = self._worker is not None and self._worker.lease is not None
+        if not needs_device(platform):
+            if on_device:
+                self.close()
+            return None
+        if not on_device or not self._claim.fits(platform, ranks):
+            self.close()
+        failure = self._claim.take(id(self), platform, ranks, task.fixture.name, self._is_stopped.is_set)
+        if failure is None and self._worker is None:
+            failure = self._claim.wait_for_memory(id(self), self._is_stopped.is_set)
+        if failure is not None:
+            self.close()
+        return failure
 
     def run(self, task: Task, *, time_limit_s: float) -> Result:
         """Run one task; the worker is killed when the limit is over. Its start is not counted."""
-        self.start()
-        assert self._worker is not None
-        result = self._worker.run(task, time_limit_s)
+        failure = self.prepare(task)
+        if failure is not None:
+            return Result(None, failure)
+        worker = self._start_on(self._claim.lease if needs_device(task.platform) else None)
+        result = worker.run(task, time_limit_s)
         if result.failure is not None:
             self.close()
+        self._claim.has_run()
         return result
 
+    def rest(self) -> None:
+        """Pass the device on, and end the engine on it, if others wait and had to for long enough."""
+        on_device = self._worker is not None and self._worker.lease is not None
+        if on_device and self._claim.should_pass_on():
+            self.close()
+
+    def end(self) -> None:
+        """Let the worker go, if there is one, without waiting until it is gone; `close` waits."""
+        if self._worker is not None:
+            self._worker.end_processes()
+
     def close(self) -> None:
-        """Kill the worker, if there is one."""
+        """Kill the worker, if there is one, and let go of its devices."""
         if self._worker is not None:
             self._worker.kill()
             self._worker = None
+        self._claim.leave(id(self))
+
+    def stop(self) -> None:
+        """Kill the worker, so that a run in another thread ends at once; there will be no other worker."""
+        self._is_stopped.set()
+        worker = self._worker
+        if worker is not None:
+            worker.end_processes()
+
+    def _start_on(self, lease: Lease | None) -> _Worker:
+        if self._worker is None:
+            self._worker = _Worker(self._workspace, self._environment, self._engine_time, lease)
+            if self._is_stopped.is_set():  # by another thread, while there was no worker to end
+                self._worker.end_processes()
+        return self._worker
 
 
 class _Worker:
-    def __init__(self, workspace: Workspace, environment: Mapping[str, str], engine_time: EngineTime) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        environment: Mapping[str, str],
+        engine_time: EngineTime,
+        lease: Lease | None,
+    ) -> None:
+        self.lease = lease
         self._engine_time = engine_time
         self._started = time.monotonic()
         requests_read, self._requests = os.pipe()
@@ -85,6 +154,8 @@ class _Worker:
         command = [sys.executable, "-P", "-m", "framework.run.worker"]
         command += ["--root", str(workspace.root), "--adapter", workspace.adapter_spec]
         command += ["--requests-fd", str(requests_read), "--answers-fd", str(answers_write)]
+        command += ["--parent", str(os.getpid())]
+        command += [word for path in engine_locks(lease) for word in ("--device-lock", str(path))]
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command,
             stdin=subprocess.DEVNULL,
@@ -97,6 +168,7 @@ class _Worker:
                 "PYTHONHASHSEED": "0",
                 "PYTHONPATH": _python_path(),
                 **environment,
+                **engine_variables(lease),
             },
             start_new_session=True,
         )
@@ -105,10 +177,8 @@ class _Worker:
         self._buffer = bytearray()
         self._ready = False
         self._killed = False
-        self._output: deque[str] = deque(maxlen=_KEPT_LINES)
         assert self._process.stdout is not None
-        self._drain = threading.Thread(target=_keep_lines, args=(self._process.stdout, self._output), daemon=True)
-        self._drain.start()
+        self._output = Output(self._process.stdout)
 
     def run(self, task: Task, time_limit_s: float) -> Result:
         if not self._ready:
@@ -124,6 +194,7 @@ class _Worker:
             "overrides": dict(task.overrides),
             "order": task.order,
             "arrivals": task.arrivals,
+            "time_limit_s": time_limit_s,
         }
         with contextlib.suppress(BrokenPipeError):  # a dead worker is told by its answer, which never comes
             _write_all(self._requests, json.dumps(request).encode() + b"\n")
@@ -150,7 +221,10 @@ class _Worker:
         assert isinstance(answer, dict), "a worker answers with objects"
         self._engine_time.add(answer.pop("engine_time"), after=self._started)
         if "failure" in answer:
-            answer["failure"]["message"] += self._last_output(settle_s=0.0)
+            # A process that failed is used no more, and what it printed last has arrived only when it is gone.
+            self.end_processes()
+            self._output.wait(_LAST_WORDS_S)
+            answer["failure"]["message"] += self._output.last_lines()
         return answer
 
     def _count_since(self, asked: float) -> None:
@@ -158,35 +232,35 @@ class _Worker:
         self._engine_time.add([(asked, time.monotonic())], after=asked)
 
     def _too_slow(self, late: str) -> dict[str, Any]:
+        before = self._output.count
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGUSR1)
-        output = self._last_output(settle_s=_STACK_DUMP_GRACE_S)
+        stacks = self._output.stacks(before)
         self.kill()
-        return _failure(FindingClass.TIME_LIMIT, f"{late}; the worker was stopped. Its last lines and stacks:{output}")
+        return _failure(FindingClass.TIME_LIMIT, f"{late}; the worker was stopped. Its last lines and stacks:{stacks}")
 
     def _died(self) -> dict[str, Any]:
         status = self._process.wait()
-        output = self._last_output(settle_s=1.0)
+        self._output.wait(_LAST_WORDS_S)
+        output = self._output.last_lines()
         if status == -signal.SIGKILL:
-            message = f"the engine's process was killed by signal 9, most likely for want of memory{output}"
+            message = f"the engine's process was killed by signal 9 (SIGKILL), perhaps out of memory{output}"
             return _failure(FindingClass.OUT_OF_MEMORY, message)
         how = f"killed by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
         return _failure(FindingClass.ENGINE_CRASH, f"the engine's process was {how}{output}")
 
-    def _last_output(self, settle_s: float) -> str:
-        """Return the last lines the worker printed, each on a line of its own."""
-        self._drain.join(settle_s)
-        lines = list(self._output)
-        return "".join(f"\n    | {line}" for line in lines)
+    def end_processes(self) -> None:
+        """Kill the worker and whatever it has started; its pipes stay open, since another thread may wait for them."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         if self._killed:
             return
         self._killed = True
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self.end_processes()
         self._process.wait()
-        self._drain.join(1.0)
+        self._output.wait(_LAST_WORDS_S)
         for descriptor in (self._requests, self._answers):
             os.close(descriptor)
 
@@ -213,11 +287,6 @@ def _signal_name(number: int) -> str:
 def _python_path() -> str:
     """Let the worker find every module where this process finds it, so that both speak of the same engine."""
     return os.pathsep.join(dict.fromkeys(str(Path(folder).absolute()) for folder in sys.path))
-
-
-def _keep_lines(stream: IO[bytes], lines: deque[str]) -> None:
-    for line in stream:
-        lines.append(line.decode("utf-8", "replace").rstrip())
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

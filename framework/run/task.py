@@ -57,18 +57,33 @@ class Result:
 
 
 class Runner(Protocol):
-    """Runs tasks one after another."""
+    """Runs tasks one after another, all in one thread; only `stop` may be called from another."""
 
     def start(self) -> None:
         """Get ready without waiting for it, so that the next `run` has less to wait for."""
+        ...
+
+    def prepare(self, task: Task) -> Failure | None:
+        """Wait for what a task needs besides an engine, such as a device; return why it cannot be had.
+
+        No time of the task is counted before. `run` does it too, where nobody has.
+        """
         ...
 
     def run(self, task: Task, *, time_limit_s: float) -> Result:
         """Run one task; whatever the engine does, a result comes back within the limit."""
         ...
 
+    def rest(self) -> None:
+        """Let go of what others wait for, if there is such a thing: nothing is being run now."""
+        ...
+
     def close(self) -> None:
         """Let go of everything held; another `run` starts anew."""
+        ...
+
+    def stop(self) -> None:
+        """End what is running, at once and for good: whatever is run from now on is a failure."""
         ...
 
 

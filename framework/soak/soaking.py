@@ -15,7 +15,7 @@ from framework.golden.store import Golden
 from framework.judge import Outcome
 from framework.regenerate.evidence import Spread, per_request_rules, rules_without
 from framework.run.measure import Measurement
-from framework.run.task import Task
+from framework.run.task import Result, Task
 from framework.soak.plan import PLAN_VERSION, plan_for
 from framework.soak.soak_run import KEPT_FINDINGS, SoakRun
 from framework.soak.state import SoakState, open_state, state_path
@@ -128,9 +128,12 @@ class Soaker:
         """Do one run and judge it; return it with the environment its record names."""
         model_path = self.session.workspace.model_path(fixture)
         task = planned.variation.of(Task(fixture, model_path, golden.document["platform"]))
+        runner = self.session.runner
+        failure = runner.prepare(task)
         started = time.monotonic()
-        result = self.session.runner.run(task, time_limit_s=fixture.time_limit_s)
+        result = Result(None, failure) if failure else runner.run(task, time_limit_s=fixture.time_limit_s)
         seconds = round(time.monotonic() - started, 4)
+        runner.rest()
         records = () if result.record is None else (result.record,)
         judged = judged_as(fixture, planned)
         outcome = self.session.judge(judged, golden, Measurement(records, result.failure, seconds))

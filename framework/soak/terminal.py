@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
-from rich.text import Text
 
 from framework.errors import ExitCode
 from framework.judge import Verdict
-from framework.report.terminal import show
+from framework.report.terminal import show, shown
 from framework.report.text import outcome_lines
 from framework.soak.summary import AS_WRITTEN, FixtureSoak, amount, counted, soak_exit_code
 
@@ -51,9 +50,9 @@ def _draw(to: Console, soaks: Sequence[FixtureSoak]) -> None:
         lines = list(_lines(soak))
         if lines:
             to.print()
-            to.print(Text("\n".join(lines)), soft_wrap=True)
+            to.print(shown("\n".join(lines)), soft_wrap=True)
     to.print()
-    to.print(Text(_summary(soaks)), soft_wrap=True)
+    to.print(shown(_summary(soaks)), soft_wrap=True)
 
 
 def _table(soaks: Sequence[FixtureSoak]) -> Table:
@@ -67,14 +66,14 @@ def _table(soaks: Sequence[FixtureSoak]) -> Table:
         colour = "green" if soak.verdict is Verdict.PASS else "yellow" if soak.verdict is Verdict.SKIP else "red"
         seconds = soak.median_seconds
         table.add_row(
-            Text(soak.fixture),
-            Text(soak.verdict.value, style=colour),
+            shown(soak.fixture),
+            shown(soak.verdict.value, style=colour),
             str(len(soak.runs)),
             str(len(soak.runs) - soak.kinds.get(AS_WRITTEN, 0)),
             str(len(soak.failed_runs)),
             f"{soak.compared:,}",
             "" if seconds is None else f"{seconds:.2f}",
-            Text("; ".join(deviation_texts(soak))),
+            shown("; ".join(deviation_texts(soak))),
         )
     return table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from framework.compare.finding import FindingClass
 from framework.explain.words import counted
 from framework.golden.store import Golden
 from framework.judge import Outcome, Verdict, judge_golden_alone, skipped_outcome
@@ -48,19 +49,31 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         print_report(
             report,
             opened.fixtures,
-            summary=f"{verdicts}; {counted(checked['goldens'], 'golden')} read, sealed and current,"
-            f" {counted(checked['relations'], 'relation')} between them looked at.",
+            summary=f"{verdicts}; {_in_words(checked)}",
         )
     return report.exit_code
 
 
 def _checked(report: Report, fixtures: Mapping[str, Fixture]) -> dict[str, int]:
-    """Return how many goldens could be believed, and how many relations of theirs were looked at."""
+    """Return how many goldens could be believed, how many relations they have to others, and how many of these hold."""
     believed = [outcome for outcome in report.outcomes if outcome.verdict in (Verdict.PASS, Verdict.FAIL)]
-    return {
-        "goldens": len(believed),
-        "relations": sum(len(fixtures[outcome.fixture].relations) for outcome in believed),
-    }
+    relations = sum(len(fixtures[outcome.fixture].relations) for outcome in believed)
+    broken = sum(len(_broken_relations(outcome)) for outcome in believed)
+    return {"goldens": len(believed), "relations": relations, "relations_held": relations - broken}
+
+
+def _broken_relations(outcome: Outcome) -> set[str]:
+    """Return the relations that have a finding: its rule is their name, with or without a `with`."""
+    rules = [finding.rule for finding in outcome.findings if finding.kind is FindingClass.RELATION]
+    return {rule.replace(" with ", " ") for rule in rules}
+
+
+def _in_words(checked: Mapping[str, int]) -> str:
+    held, relations = checked["relations_held"], checked["relations"]
+    related = f"{counted(held, 'relation')} hold{'s' * (held == 1)}"
+    if held < relations:
+        related = f"of {counted(relations, 'relation')} between them {held} hold{'s' * (held == 1)}"
+    return f"{counted(checked['goldens'], 'golden')} read, sealed and current; {related}."
 
 
 def _check(opened: Opened, fixture: Fixture, platforms: list[str] | tuple[str, ...]) -> list[Outcome]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.table import Table
-from rich.text import Text
 
 from framework.errors import ExitCode
 from framework.golden.store import golden_path
 from framework.report.streams import print_json
-from framework.report.terminal import show
+from framework.report.terminal import show, shown
 from framework.verbs.opened import Opened, open_selection
 
 if TYPE_CHECKING:
@@ -55,10 +54,10 @@ def _table(entries: list[dict[str, Any]]) -> Table:
     table.add_column("what it proves", ratio=1)
     for entry in entries:
         table.add_row(
-            Text(entry["fixture"]),
-            Text(", ".join(entry["tags"])),
-            Text(", ".join(entry["platforms"])),
-            Text(", ".join(entry["goldens"]) or "none"),
-            Text(f"{entry['summary']} [skipped: {entry['skipped']}]" if entry["skipped"] else entry["summary"]),
+            shown(entry["fixture"]),
+            shown(", ".join(entry["tags"])),
+            shown(", ".join(entry["platforms"])),
+            shown(", ".join(entry["goldens"]) or "none"),
+            shown(f"{entry['summary']} [skipped: {entry['skipped']}]" if entry["skipped"] else entry["summary"]),
         )
     return table

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.table import Table
-from rich.text import Text
 
 from framework.clock import today
 from framework.errors import ExitCode, ManifestError
@@ -14,7 +13,7 @@ from framework.quarantine.entry import LONGEST_DAYS
 from framework.quarantine.load import QUARANTINE_FILE, load_quarantine
 from framework.quarantine.passes import ENOUGH_PASSES, passes_of
 from framework.report.streams import log, out, print_json
-from framework.report.terminal import show
+from framework.report.terminal import show, shown
 from framework.verbs.quarantined import problems_of_quarantine
 from framework.workspace import open_workspace
 
@@ -86,14 +85,14 @@ def _table(entries: list[dict[str, Any]]) -> Table:
     table.add_column("issue", ratio=1)
     for entry in entries:
         table.add_row(
-            Text(entry["fixture"]),
-            Text(", ".join(entry["platforms"])),
-            Text(", ".join(entry["class"])),
-            Text(entry["owner"]),
-            Text(entry["expires"]),
-            Text(str(entry["days_left"]) if entry["holds"] else "does not hold"),
-            Text(_passes(entry["consecutive_passes"])),
-            Text(entry["issue"]),
+            shown(entry["fixture"]),
+            shown(", ".join(entry["platforms"])),
+            shown(", ".join(entry["class"])),
+            shown(entry["owner"]),
+            shown(entry["expires"]),
+            shown(str(entry["days_left"]) if entry["holds"] else "does not hold"),
+            shown(_passes(entry["consecutive_passes"])),
+            shown(entry["issue"]),
         )
     return table
 

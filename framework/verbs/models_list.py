@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
-from rich.text import Text
 
 from framework.errors import ExitCode
 from framework.fetch.fetch import State, state_of
 from framework.fetch.recipe import load_recipes
 from framework.manifest.models import model_names
 from framework.report.streams import out, print_json
-from framework.report.terminal import show
+from framework.report.terminal import show, shown
 from framework.workspace import open_workspace
 
 if TYPE_CHECKING:
@@ -57,5 +56,5 @@ def _table(entries: list[dict[str, Any]]) -> Table:
         table.add_column(heading, no_wrap=True)
     table.add_column("what it is", ratio=1)
     for entry in entries:
-        table.add_row(*(Text(entry[key] or "") for key in ("model", "state", "license", "source", "summary")))
+        table.add_row(*(shown(entry[key] or "") for key in ("model", "state", "license", "source", "summary")))
     return table

@@ -29,13 +29,13 @@ class Opened:
     selected: tuple[Fixture, ...]
 
 
-def open_selection(arguments: argparse.Namespace) -> Opened:
-    """Load what the command line asks for.
+def open_selection(arguments: argparse.Namespace, workspace: Workspace | None = None) -> Opened:
+    """Load what the command line asks for, from its workspace unless that is open already.
 
     Raises:
         GoldenInferenceError: no root, a broken manifest, an adapter that cannot be imported, or nothing selected.
     """
-    workspace = open_workspace(arguments.root, arguments.adapter)
+    workspace = workspace or open_workspace(arguments.root, arguments.adapter)
     loaded = load_all(workspace.fixtures_root)
     if loaded.errors:
         raise ManifestError("\n".join(str(error) for error in loaded.errors))

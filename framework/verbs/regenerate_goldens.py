@@ -9,9 +9,11 @@ from framework.golden.store import golden_path, why_not_writable
 from framework.regenerate.apply import StaleRegenError, apply_changes, provenance
 from framework.regenerate.candidates import keep_candidates
 from framework.regenerate.plan import Change, Kind, why_outside
-from framework.regenerate.propose import new_prover, proven_change
+from framework.regenerate.propose import Proposer
 from framework.report.streams import log, out, print_json
+from framework.run.claim import Claim
 from framework.run.session import Session
+from framework.run.subprocess_runner import SubprocessRunner
 from framework.verbs.consent import agreed, can_be_asked, readable_reason, refuse_under_ci
 from framework.verbs.lint_manifests import refuse_broken_manifests
 from framework.verbs.opened import Opened, open_selection
@@ -43,9 +45,12 @@ def run(arguments: argparse.Namespace) -> ExitCode:
             out(change.in_words())
     written: list[Path] = []
     pending: list[Path] = []
+    origin = provenance(reason, opened.workspace.adapter_spec, opened.adapter.revision())
     if code is ExitCode.GOOD:
-        origin = provenance(reason, opened.workspace.adapter_spec, opened.adapter.revision())
         code, written, pending = _settle(arguments, opened, changes, origin)
+    elif arguments.out is None:
+        # One that is refused stops all, but not what the others took minutes to prove.
+        pending = keep_candidates(opened.workspace, changes, origin)
     _report(arguments, changes, written, pending, code)
     return code
 
@@ -96,24 +101,25 @@ def _refuse_unfit_folder(folder: Path, opened: Opened) -> None:
             real = path.parent.resolve()
             if goldens_root.resolve() in (folder.resolve(), *folder.resolve().parents, real, *real.parents):
                 raise UsageError(f"--out {folder}: candidates do not go into {goldens_root}; choose another folder")
-            if why := why_not_writable(path):
+            if why := why_not_writable(path, opened.workspace.root):
                 raise UsageError(f"--out {folder}: {path} cannot be written: {why}; choose another folder")
 
 
 def _prove_and_plan(opened: Opened, platform: str | None, target_root: Path) -> list[Change]:
-    prover = new_prover(opened.workspace, opened.adapter, opened.fixtures)
-    session = Session(opened.workspace, opened.adapter, prover.make_runner({}), opened.fixtures, platform)
+    runner = SubprocessRunner(opened.workspace)
+    session = Session(opened.workspace, opened.adapter, runner, opened.fixtures, platform)
+    proposer = Proposer(session, target_root, Claim(log))
     changes = []
     try:
         for fixture in opened.selected:
             if why := session.why_skipped(fixture):
                 log(f"skipped   {fixture.name}: {why}")
                 continue
-            change = proven_change(prover, session, fixture, target_root)
+            change = proposer.change(fixture)
             log(f"{change.kind:<9} {fixture.name}")
             changes.append(change)
     finally:
-        prover.close()
+        proposer.close()
     return changes
 
 
@@ -147,7 +153,7 @@ def _report(
         out(f"wrote {path}")
     refused = sum(change.kind is Kind.REFUSED for change in changes)
     if refused:
-        out(f"{refused} of {len(changes)} refused, so nothing was written. Fix them, or select the others by name.")
+        out(f"{refused} of {len(changes)} refused, so no golden was written. Fix them, or select the others by name.")
     elif written and arguments.out is not None:
         out(f"Next: `golden accept {arguments.out} --reason …`, in a checkout of the same code, brings them in.")
     elif written:

@@ -9,6 +9,7 @@ from framework.errors import UsageError
 from framework.golden.store import write_atomically
 from framework.redact import redacted
 from framework.report.streams import log, out, print_json
+from framework.run.claim import Claim
 from framework.run.session import Session
 from framework.run.subprocess_runner import SubprocessRunner
 from framework.soak.markdown import markdown_report
@@ -69,7 +70,7 @@ def _soak(opened: Opened, arguments: argparse.Namespace) -> list[FixtureSoak]:
         if is_due and not arguments.json:
             log(progress_line(soak))
 
-    runner = SubprocessRunner(opened.workspace)
+    runner = SubprocessRunner(opened.workspace, claim=Claim(log))
     session = Session(opened.workspace, opened.adapter, runner, opened.fixtures, arguments.platform)
     length = Length(arguments.runs, arguments.slow_runs, arguments.slow_after_s)
     soaker = Soaker(session, length, announce)

@@ -18,7 +18,8 @@ from framework.report.streams import prepare_streams
 from framework.run.in_process import InProcessRunner
 from framework.workspace import load_adapter, open_workspace
 from tests.framework.garbling import garbled_document, garbled_text, json_text
-from tests.framework.toy_root import ToyRoot, make_toy_root
+from tests.framework.quarantine.entries import entry_text
+from tests.framework.toy_root import CONFIGURATION, ToyRoot, make_toy_root
 
 SHARDS = 8
 COMPARISONS, MANIFESTS, GOLDENS, SETTINGS = 6400, 2000, 1400, 200
@@ -34,6 +35,7 @@ assert:
 inform: [margins]
 ignore: {finish_reason: not under test}
 """
+QUARANTINE = "quarantine: 1\nentries:\n" + entry_text("first", more="  # known\n") + entry_text("second", kind="[TEXT]")
 RECORD: dict[str, Any] = {
     "schema": "golden.record/1",
     "fixture": "case",
@@ -192,8 +194,9 @@ def _garbled_golden(text: str, document: dict[str, Any], generator: random.Rando
 @pytest.mark.parametrize(
     ("file", "text", "verbs"),
     [
-        ("pyproject.toml", '[tool.golden]\nadapter = "toy_adapter:ToyEngine"\n', VERBS_WITHOUT_AN_ENGINE),
+        ("pyproject.toml", CONFIGURATION, VERBS_WITHOUT_AN_ENGINE),
         (".golden/last_verdicts.json", '{"first": {"verdict": "PASS", "findings": []}}', (("explain", "first"),)),
+        ("quarantine.yaml", QUARANTINE, (("quarantine",), ("lint",), ("check",), ("run",))),
     ],
 )
 def test_a_garbled_file_beside_them_ends_in_words(
@@ -201,7 +204,7 @@ def test_a_garbled_file_beside_them_ends_in_words(
 ) -> None:
     path = root.path / file
     path.parent.mkdir(exist_ok=True)
-    generators = (random.Random(f"{file} {number}") for number in range(SETTINGS // 2))  # noqa: S311
+    generators = (random.Random(f"{file} {number}") for number in range(SETTINGS // 3))  # noqa: S311
     document = json.loads(text) if file.endswith(".json") else None
 
     def garbled(generator: random.Random) -> bytes:

@@ -360,6 +360,8 @@ OUTPUTS = {
         ("a report on a folder", [*RUN, "--junit", "goldens"], "it is a folder"),
         ("a report with a NUL", [*RUN, "--junit", "a\0b"], "is no path"),
         ("a report with no name", [*RUN, "--junit", ""], "is no path"),
+        ("a JSON report through a link", [*RUN, "--report", "linked/report.json"], "a link leads out of"),
+        ("candidates through a link", ["regen", "--reason", "x", "--out", "linked/new"], "a link leads out of"),
         ("a soak's report through a link", ["soak", "--report", "linked/report.md"], "a link leads out of"),
     )
 }
@@ -477,9 +479,33 @@ def test_a_hostile_input_ends_with_a_clear_error_and_changes_nothing(
     assert snapshot(toy.path, without=frozenset({".golden"})) == inside
 
 
+ESCAPES = "\\e]0;owned\\a\\e[2J\\u202e<script>alert(1)</script> ::set-output name=x::y @everyone"
+"""As it stands in double quotes in YAML."""
+
+
+def test_escapes_and_html_of_a_manifest_control_neither_a_terminal_nor_a_report(
+    toy: ToyRoot, children: Children
+) -> None:
+    path = toy.path / MANIFEST
+    path.write_text(path.read_text().replace("prompts: [hello]", f'prompts: ["{ESCAPES}"]'))
+    manifest_with(summary=f'"{ESCAPES}"', owner=f'"{ESCAPES}"')(path)
+    toy.regen()
+    toy.misbehave("random")
+    files = {name: toy.path.parent / name for name in ("report.xml", "report.md")}
+    run = [*RUN, "--rerun-mismatches", "1", "--junit", str(files["report.xml"]), "--markdown", str(files["report.md"])]
+    replies = children.run(toy.path, (run, ["list"], ["explain", "first"], LINT, ["regen", "--reason", "x"]))
+    assert [reply["status"] for reply in replies] == [1, 0, 0, 0, 1]
+    printed = [reply[stream] for reply in replies for stream in ("stdout", "stderr")]
+    for shown in (*printed, *(file.read_text() for file in files.values())):
+        assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+        assert not any(line.startswith("::") for line in shown.splitlines())
+    assert all("<script>" not in file.read_text() for file in files.values())
+
+
 STATE = {
     "last_verdicts.json": (["run"], ["explain", "first"]),
     "quarantine_passes.json": (["run"], ["quarantine"]),
+    "durations.json": (["run"], ["run", "-j", "2"]),
 }
 
 

@@ -5,13 +5,15 @@ Token t of a request is a hash of its prompt and t, whatever runs beside it.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +37,12 @@ def _while_it_lasts(fault: str) -> str:
     path = Path(__file__).with_name("toy_faults_left")
     if fault == "none" or not path.is_file():
         return fault
-    left = int(path.read_text())
-    path.write_text(str(max(left - 1, 0)))
+    with path.open("r+") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # engines beside each other count the same faults
+        left = int(stream.read())
+        stream.seek(0)
+        stream.truncate()
+        stream.write(str(max(left - 1, 0)))
     then = path.with_name("toy_then")
     return fault if left else then.read_text() if then.is_file() else "none"
 
@@ -57,7 +63,7 @@ class ToyEngine:
             raise ValueError("setting fault: 'hang' needs async_sched_mode 'async'; pin that, or another fault")
 
     def platforms(self) -> tuple[str, ...]:
-        return ("cpu",)
+        return tuple(os.environ.get("TOY_PLATFORMS", "cpu").split(","))
 
     def revision(self) -> str:
         return "toy 1"
@@ -84,8 +90,9 @@ class ToyEngine:
         settings = {name: pinned.get(name, description.default) for name, description in self.describe().items()}
         fault = settings["fault"] if "fault" in pinned else _default("fault", "none")
         fault = _while_it_lasts(fault)
-        misbehave(fault)
-        time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
+        with audited(fixture.name, platform):
+            misbehave(fault)
+            time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
         requests = plain_requests(fixture.workload, encode=lambda text: list(text.encode()), vocabulary_size=VOCABULARY)
         outputs = {
             request.request_id: output(request.token_ids, request.sampling["max_new_tokens"], fault, self._runs)
@@ -106,6 +113,21 @@ class ToyEngine:
             "environment": {"machine": os.environ.get("TOY_MACHINE", "one"), "platform": platform},
         }
         return {"schema": "nonsense"} if fault == "no_record" else record
+
+
+@contextlib.contextmanager
+def audited(fixture_name: str, platform: str) -> Iterator[None]:
+    """Write into the file that `TOY_AUDIT` names when a run began and ended, in which process and on which device."""
+    if "TOY_AUDIT" not in os.environ:
+        yield
+        return
+    where = {"pid": os.getpid(), "platform": platform, "device": os.environ.get("CUDA_VISIBLE_DEVICES")}
+    for event in ("begin", "end"):
+        line = json.dumps({**where, "fixture": fixture_name, "event": event, "at": time.monotonic_ns()}) + "\n"
+        with Path(os.environ["TOY_AUDIT"]).open("ab", buffering=0) as log:
+            log.write(line.encode())
+        if event == "begin":
+            yield
 
 
 def throughput(mode: str) -> float:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from framework.golden.seal import sealed_bytes
+from framework.manifest.load import load_manifest
 from tests.framework import toy_adapter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -74,6 +76,17 @@ class ToyRoot:
         (self.path / "toy_then").write_text(then)
         if runs is not None:
             (self.path / "toy_faults_left").write_text(str(runs))
+
+    def share_golden(self, source: str, name: str, platform: str = "cpu") -> None:
+        """Give a fixture the golden of another one that does the same: quicker than proving it, hundreds of times."""
+        fixtures = self.path / "fixtures"
+        document = json.loads(self.golden_path(source).read_bytes())
+        document |= {"fixture": name, "platform": platform}
+        path = fixtures / f"{name}.yaml"
+        document["manifest_sha256"] = load_manifest(path, fixtures_root=fixtures).manifest_sha256
+        golden = self.path / "goldens" / name / f"{platform}.json"
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_bytes(sealed_bytes(document))
 
     def copy(self, path: Path) -> ToyRoot:
         shutil.copytree(self.path, path)

@@ -116,6 +116,19 @@ def test_block_size_and_proven_strategy_do_not_change_a_bit(case: str, block_siz
     assert torch.equal(actual, reference)
 
 
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("tiles", [1, 2, 5, 1000])
+def test_how_many_tiles_are_gathered_at_a_time_does_not_change_a_bit(
+    monkeypatch: pytest.MonkeyPatch, case: str, dtype: torch.dtype, tiles: int
+) -> None:
+    run = partial(attend, CASES[case], query_heads=6, kv_heads=2, block_size=16, strategy=Strategy.BUCKETS, dtype=dtype)
+    reference, _ = run()
+    monkeypatch.setattr("engine.kernels.layout._NUMBERS_AT_A_TIME", tiles * KV_TILE * HEAD_DIM)
+    actual, _ = run()
+    assert torch.equal(actual, reference)
+
+
 def test_writing_puts_tokens_into_their_slots_and_padding_into_the_dummy_block() -> None:
     cache = PagedKVCache(Shape(2), num_blocks=3, block_size_tokens=4, dtype=torch.float32, device=torch.device("cpu"))
     metadata = AttentionMetadata(

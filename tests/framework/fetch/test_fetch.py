@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import sys
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -288,3 +289,15 @@ def test_two_fetches_at_once_wait_for_each_other(repository: Repository) -> None
         processes.append(process)
     assert [os.WEXITSTATUS(os.waitpid(process, 0)[1]) for process in processes] == [0, 0, 0]
     assert is_whole(repository)
+
+
+def test_a_wheel_that_would_fill_the_disk_is_refused_before_anything_is_written(repository: Repository) -> None:
+    wheel = repository.index / WHEEL
+    before = FileSum.of(wheel)
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MEMBER, bytes(20_000_000))
+    after, recipe = FileSum.of(wheel), repository.recipe_path
+    text = recipe.read_text().replace(before.sha256, after.sha256)
+    recipe.write_text(text.replace(f"bytes: {before.size}\n", f"bytes: {after.size}\n"))
+    seed_wheel(repository)
+    assert "would have 20,000,000 bytes; weights do not shrink so" in refusal(repository)

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framework.errors import ExitCode, GoldenError, MissingGoldenError
-from framework.golden.codec import MAX_DEPTH, canonical_bytes, decode_json, non_finite_paths, read_json
+from framework.golden.codec import (
+    MAX_DEPTH,
+    canonical_bytes,
+    decode_canonical,
+    decode_json,
+    non_finite_paths,
+    read_json,
+)
 
 WHERE = Path("some.json")
 
@@ -162,3 +169,17 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with contextlib.suppress(GoldenError):
         canonical = json.dumps(decode_json(data, WHERE))
         assert json.dumps(json.loads(canonical)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"[" + b"[]," * 4_000_001 + b"1]", "4,000,000 lists"),
+        (b"[" + b"{}," * 1_000_001 + b"1]", "1,000,000 objects"),
+        (b"{" + b'"a":1,' * 2_000_001 + b'"b":1}', "2,000,000 keys"),
+    ],
+)
+def test_bytes_that_would_take_many_times_their_size_are_refused_before_they_are_parsed(data: bytes, what: str) -> None:
+    for decode in (decode_json, decode_canonical):
+        with pytest.raises(GoldenError, match=f"golden unreadable: more than {what}"):
+            decode(data, Path("g.json"))

@@ -170,8 +170,22 @@ def test_only_what_a_writer_of_the_same_file_left_is_removed(tmp_path: Path) -> 
 def test_it_is_known_beforehand_what_cannot_be_written(tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
-    assert why_not_writable(tmp_path / name).endswith(why)
-    assert bool(why_not_writable(tmp_path / name)) is bool(why)
+    assert why_not_writable(tmp_path / name, tmp_path).endswith(why)
+    assert bool(why_not_writable(tmp_path / name, tmp_path)) is bool(why)
+
+
+def test_a_link_in_a_root_carries_no_file_out_of_it(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (root / "linked").symlink_to(outside)
+    (root / "inside").symlink_to(root)
+    (tmp_path / "reached").symlink_to(root)
+    for path in (root / "linked" / "x", root / "a" / ".." / "linked" / "b" / "x"):
+        assert why_not_writable(path, root) == f"a link leads out of {root}"
+    assert why_not_writable(tmp_path / "reached" / "linked" / "x", tmp_path / "reached").startswith("a link leads out")
+    for path in (outside / "x", root / "inside" / "x", root / ".." / "outside" / "x", tmp_path / "reached" / "x"):
+        assert why_not_writable(path, root) == ""
 
 
 def test_a_path_that_no_file_can_have_is_unreadable() -> None:

@@ -8,9 +8,10 @@ import pytest
 from framework.compare.finding import Finding, FindingClass
 from framework.compare.rules import Rules
 from framework.errors import ExitCode
+from framework.explain.drift import Drift
 from framework.judge import Outcome, Verdict
-from framework.manifest.fixture import Fixture, Prompt, Workload
-from framework.report.github import MOST, workflow_commands
+from framework.manifest.fixture import Fixture, Prompt, Relation, Witness, Workload
+from framework.report.github import MOST, repository_root, workflow_commands
 from framework.run.session import Report
 
 ROOT = Path("/root/of/it")
@@ -25,12 +26,28 @@ def fixture(name: str) -> Fixture:
         engine={},
         workload=Workload(prompts=(Prompt(text="a"),), sampling={}),
         rules=Rules(asserted={}),
-        lines={"assert": 9, "assert.generated_tokens": 12, "witness": 20},
+        witnesses=(Witness("counters.a", ">", 0), Witness("counters.x", ">", 0)),
+        relations=(Relation("same_outputs_as", "b"), Relation("same_outputs_as", "c")),
+        lines={
+            "engine": 7,
+            "assert": 9,
+            "assert.generated_tokens": 12,
+            "assert.counters.*": 14,
+            "witness": 20,
+            "witness[1]": 22,
+            "relations": 30,
+            "relations[1]": 32,
+        },
     )
 
 
-def finding(message: str = "differs", rule: str = "generated_tokens: exact", kind: str = "TOKEN") -> Finding:
-    return Finding(kind=FindingClass(kind), path="requests", rule=rule, message=message)
+def finding(
+    message: str = "differs",
+    rule: str = "generated_tokens: exact",
+    kind: str = "TOKEN",
+    path: str = "requests",
+) -> Finding:
+    return Finding(kind=FindingClass(kind), path=path, rule=rule, message=message)
 
 
 def failed(name: str, *findings: Finding) -> Outcome:
@@ -51,16 +68,41 @@ def test_a_failure_is_shown_at_the_line_of_its_rule() -> None:
 @pytest.mark.parametrize(
     ("one", "line"),
     [
-        (finding(rule="x > 0", kind="WITNESS"), 20),
-        (finding(rule="same_outputs_as with b", kind="RELATION"), 1),
-        (finding(rule="counters.*: exact", kind="COUNTER"), 9),
+        (finding(path="counters.x > 0", rule="witness counters.x > 0", kind="WITNESS"), 22),
+        (finding(path="counters.y > 0", rule="witness counters.y > 0", kind="WITNESS"), 20),
+        (finding(rule="same_outputs_as c", kind="RELATION"), 32),
+        (finding(rule="same_outputs_as with c", kind="RELATION"), 32),
+        (finding(rule="same_outputs_as d", kind="RELATION"), 30),
+        (finding(rule="counters.*: exact", kind="COUNTER"), 14),
+        (finding(rule="finish_reason: exact", kind="TEXT"), 9),
+        (finding(path="assert.generated_tokens", rule="exact", kind="RULES"), 12),
+        (finding(path="settings.mode", rule="settings", kind="SETTINGS_DRIFT"), 7),
+        (finding(rule="engine", kind="ENGINE_CRASH"), 1),
+        (finding(rule="golden", kind="SEAL"), 1),
+        (finding(rule="golden", kind="STRUCTURE"), 1),
     ],
 )
-def test_where_the_rule_has_no_line_its_section_has(one: Finding, line: int) -> None:
+def test_the_line_is_that_of_what_the_finding_is_about(one: Finding, line: int) -> None:
     (command,) = commands(failed("a", one))
-    if one.kind is FindingClass.RELATION:
-        line = 1
     assert f"line={line}," in command
+
+
+def test_changed_defaults_come_first_and_are_counted_too() -> None:
+    outcomes = tuple(failed(f"f{number}") for number in range(3))
+    fixtures = {outcome.fixture: fixture(outcome.fixture) for outcome in outcomes}
+    drifts = tuple(Drift(f"s{number}", "a::b", "c\n::d", ("f0",), ()) for number in range(12))
+    one = workflow_commands(Report(outcomes, drifts[:1]), fixtures, ROOT)
+    assert one[0].startswith("::error title=DEFAULT CHANGED::`s0` default a::b → c%0A\\::d since")
+    assert len(one) == 4
+    found = workflow_commands(Report(outcomes, drifts), fixtures, ROOT)
+    assert len(found) == MOST
+    assert "3 more defaults changed and 3 more fixtures did not pass" in found[-1]
+
+
+def test_a_secret_is_not_cut_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "s3cr3t" * 20)
+    (command,) = commands(failed("a", finding("x" * 950 + "s3cr3t" * 20)))
+    assert "s3cr3t" not in command
 
 
 def test_passing_and_skipped_fixtures_are_not_annotated() -> None:
@@ -84,3 +126,12 @@ def test_no_text_becomes_a_command_or_a_property(text: str) -> None:
     assert "\r" not in command
     assert "\x1b" not in command
     assert re.fullmatch(r"::error file=[^,]*,line=\d+,title=[^:,]*::.*", command)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "root"),
+    [("/root/of", "/root/of"), ("/root/of/it", "/root/of/it"), ("/elsewhere", "/root/of/it"), ("", "/root/of/it")],
+)
+def test_paths_are_relative_to_what_was_checked_out(workspace: str, root: str) -> None:
+    assert repository_root(ROOT, {"GITHUB_WORKSPACE": workspace}) == Path(root)
+    assert repository_root(ROOT, {}) == ROOT

@@ -22,7 +22,7 @@ class Telling(ToyEngine):
 
     def run(self, fixture, **rest):
         Path(__file__).with_name("environment.json").write_text(json.dumps(dict(os.environ)))
-        print("connecting to https://user:letmein@host/ with", os.environ.get("MODEL_TOKEN"), flush=True)
+        print("connecting to https://user:letmein@host/ with", os.environ.get("MODEL_TOKEN"))
         if os.environ.get("TOY_DIE"):
             raise RuntimeError(f"refused: {os.environ.get('MODEL_TOKEN')}")
         return super().run(fixture, **rest)

@@ -24,7 +24,14 @@ class ScriptedRunner:
 
     def start(self) -> None: ...
 
+    def prepare(self, task: Task) -> Failure | None:
+        return None
+
+    def rest(self) -> None: ...
+
     def close(self) -> None: ...
+
+    def stop(self) -> None: ...
 
     def run(self, task: Task, *, time_limit_s: float) -> Result:
         assert time_limit_s <= task.fixture.time_limit_s

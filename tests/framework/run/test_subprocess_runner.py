@@ -79,7 +79,7 @@ def test_nan_travels_so_that_it_can_be_found(toy: ToyRoot, runner: SubprocessRun
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        ("crash", FindingClass.ENGINE_CRASH, ["RuntimeError: the toy fell over", "misbehave"]),
+        ("crash", FindingClass.ENGINE_CRASH, ["RuntimeError: the toy fell over", "misbehave", "| an engine may print"]),
         ("die", FindingClass.ENGINE_CRASH, ["status 3", "last words"]),
         ("odd_signal", FindingClass.ENGINE_CRASH, ["killed by signal 40"]),
         ("killed", FindingClass.OUT_OF_MEMORY, ["signal 9"]),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.framework.quarantine.entries import entry_text, write_quarantine
 from tests.framework.toy_root import ToyRoot, make_toy_root
 
 DEFAULT = 'DEFAULT CHANGED async_sched_mode "async" → "legacy"'
@@ -150,3 +151,31 @@ def test_a_root_outside_any_repository_is_a_usage_error(history: ToyRoot, tmp_pa
     done = root.golden("diff", "HEAD", GIT_CEILING_DIRECTORIES=str(tmp_path))
     assert done.returncode == 2
     assert "not a git repository" in done.stderr
+
+
+def test_a_quarantine_that_was_renewed_or_excuses_more_is_said_before_any_golden(
+    history: ToyRoot, tmp_path: Path
+) -> None:
+    root = history.copy(tmp_path / "root")
+    write_quarantine(root.path, entry_text("first"), entry_text("second"))
+    commit(root, "two in quarantine")
+    write_quarantine(root.path, entry_text("first", left=9, age=1), entry_text("third", kind="[TOKEN, TEXT]"))
+    lines = root.golden("diff", "HEAD").stdout.splitlines()
+    assert lines[1].startswith("QUARANTINE RENEWED first on cpu: ")
+    assert lines[1].endswith("with the same issue #12")
+    assert lines[2] == "QUARANTINE REMOVED second on cpu: it excused TOKEN; issue #12"
+    assert lines[3].startswith("QUARANTINE ADDED third on cpu: TOKEN, TEXT until ")
+    _, document = root.json("diff", "HEAD~1..HEAD")
+    assert [(change["change"], change["fixture"]) for change in document["quarantine"]] == [
+        ("ADDED", "first"),
+        ("ADDED", "second"),
+    ]
+
+
+def test_a_quarantine_that_cannot_be_read_is_said_and_the_rest_is_shown(history: ToyRoot, tmp_path: Path) -> None:
+    root = history.copy(tmp_path / "root")
+    (root.path / "quarantine.yaml").write_text("entries: [\n")
+    done = root.golden("diff", "HEAD~1")
+    assert done.returncode == 0
+    assert "quarantine.yaml:" in done.stderr
+    assert DEFAULT in done.stdout

@@ -126,5 +126,19 @@ def test_check_relates_goldens(toy: ToyRoot) -> None:
 def test_check_says_how_many_goldens_and_relations_it_looked_at(recorded: ToyRoot) -> None:
     code, document = recorded.json("check")
     assert code == 0
-    assert document["checked"] == {"goldens": 2, "relations": 1}
-    assert "2 PASS; 2 goldens read, sealed and current, 1 relation between" in recorded.golden("check").stdout
+    assert document["checked"] == {"goldens": 2, "relations": 1, "relations_held": 1}
+    shown = recorded.golden("check").stdout
+    assert "2 PASS; 2 goldens read, sealed and current; 1 relation holds. Every golden" in shown
+
+
+def test_check_counts_no_golden_it_cannot_believe_and_no_relation_that_is_broken(toy: ToyRoot) -> None:
+    toy.write("default", prompts="another")
+    toy.regen("default")
+    toy.write("new")
+    _, document = toy.json("check")
+    assert document["checked"] == {"goldens": 2, "relations": 1, "relations_held": 0}
+    assert "2 goldens read, sealed and current; of 1 relation between them 0 hold." in toy.golden("check").stdout
+    path = toy.golden_path("default")
+    path.write_bytes(path.read_bytes()[:300])
+    _, document = toy.json("check")
+    assert document["checked"] == {"goldens": 1, "relations": 1, "relations_held": 0}

@@ -257,3 +257,19 @@ def test_a_report_that_could_not_be_written_is_refused_before_anything_runs(toy:
 
 def test_the_share_of_the_framework_is_said(toy: ToyRoot) -> None:
     assert "The framework around the engine took" in toy.golden("run").stdout
+
+
+def test_the_share_of_the_framework_is_that_of_the_whole_process(toy: ToyRoot) -> None:
+    _, document = toy.json("run", "default", TOY_SECONDS="0.4")
+    timing = document["timing"]
+    assert 0.4 <= timing["engine_seconds"] < timing["wall_seconds"]
+    assert timing["framework_seconds"] == pytest.approx(timing["wall_seconds"] - timing["engine_seconds"], abs=0.002)
+    assert timing["framework_seconds"] > 0.05  # interpreter, imports and manifests are the framework's own
+    last = toy.golden("run", "default").stdout.splitlines()[-1]
+    assert last.startswith("The framework around the engine took ")
+
+
+def test_an_adapter_that_fails_to_get_ready_is_run_all_the_same(toy: ToyRoot) -> None:
+    with (toy.path / "toy_adapter.py").open("a") as stream:
+        stream.write("\ndef prepare(self): raise OSError('no toys')\nToyEngine.prepare = prepare\n")
+    assert toy.golden("run", "default").returncode == 0
