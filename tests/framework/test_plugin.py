@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from importlib.metadata import entry_points
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -182,116 +181,6 @@ def test_yaml_of_other_repositories_is_left_alone(pytester: pytest.Pytester, mon
     result.assert_outcomes(passed=1)
     assert "fixtures" not in result.stdout.str(), "there is no section about fixtures"
     assert not (pytester.path / ".golden").exists()
-
-
-@pytest.mark.parametrize("mode", ["load", "loadscope", "loadfile", "loadgroup", "worksteal", "each", "no"])
-def test_every_way_of_distributing_gives_each_fixture_one_verdict(
-    toy: ToyRoot, pytester: pytest.Pytester, mode: str
-) -> None:
-    toy.write("third")
-    toy.set_default_mode("legacy")
-    toy.golden_path("mode/legacy").read_bytes()
-    run(pytester, "fixtures", "-n", "2", "--dist", mode, "--golden-report", "report.json")
-    document = json.loads((toy.path / "report.json").read_text())
-    verdicts = {entry["fixture"]: entry["verdict"] for entry in document["fixtures"]}
-    assert verdicts == {"default": "FAIL", "mode/legacy": "PASS", "third": "MISSING"}
-    assert len(document["fixtures"]) == 3
-    assert document["exit_code"] == 12
-
-
-def test_tags_are_markers_and_all_fixtures_have_one_in_common(toy: ToyRoot, pytester: pytest.Pytester) -> None:
-    path = toy.write("tagged")
-    path.write_text(path.read_text().replace("tags: [toy]", "tags: [slow-one, skip, xfail]"))
-    run(pytester, "fixtures", "-m", "slow-one", "--strict-markers").assert_outcomes(failed=1, deselected=2)
-    run(pytester, "fixtures", "-m", "toy", "--strict-markers").assert_outcomes(passed=2, deselected=1)
-    run(pytester, "fixtures", "-m", "not golden").assert_outcomes(deselected=3)
-
-
-def test_fixtures_of_one_model_are_one_group_for_xdist(toy: ToyRoot, pytester: pytest.Pytester) -> None:
-    (toy.path / "conftest.py").write_text(
-        "def pytest_itemcollected(item):\n"
-        "    print('GROUP', item.name, [mark.args for mark in item.iter_markers('xdist_group')])\n"
-    )
-    result = run(pytester, "fixtures", "-s")
-    result.stdout.fnmatch_lines(["*GROUP default [[]('toy',)[]]", "*GROUP mode/legacy [[]('toy',)[]]"])
-
-
-def test_junit_says_where_each_fixture_ran_and_what_it_found(toy: ToyRoot, pytester: pytest.Pytester) -> None:
-    toy.set_default_mode("legacy")
-    run(pytester, "fixtures", "--junit-xml", "out.xml")
-    cases = {
-        case.get("name"): {entry.get("name"): entry.get("value") for entry in case.iter("property")}
-        for case in ET.fromstring((toy.path / "out.xml").read_text()).iter("testcase")  # noqa: S314 - pytest wrote it
-    }
-    assert cases["mode/legacy"] == {
-        "golden_verdict": "PASS",
-        "golden_compared": "16",
-        "golden_platform": "cpu",
-        "golden_path": "goldens/mode/legacy/cpu.json",
-    }
-    assert cases["default"]["golden_classes"] == "COUNTER, SETTINGS_DRIFT"
-
-
-def test_the_section_at_the_end_has_the_worst_first_and_is_bounded(toy: ToyRoot, pytester: pytest.Pytester) -> None:
-    for number in range(25):
-        toy.write(f"missing/n{number:02}")
-    toy.misbehave("random")
-    result = run(pytester, "fixtures")
-    section = result.stdout.str().rpartition("= golden =")[2].partition("short test summary")[0]
-    lines = [line for line in section.splitlines() if line.strip()]
-    assert "MISSING     missing/n00" in lines[1]
-    assert "and 6 more that did not pass" in section or "and 7 more that did not pass" in section
-    assert len(lines) < 30
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
-def test_candidates_are_proven_and_kept_and_a_difference_stays_a_failure(
-    toy: ToyRoot, pytester: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
-    toy.set_default_mode("legacy")
-    toy.golden_path("mode/legacy").unlink()
-    before = toy.golden_path("default").read_bytes()
-    result = run(pytester, "fixtures", "--golden=candidates", *workers)
-    result.assert_outcomes(failed=2)
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["candidate * default [[]cpu[]]: changed *kept as*", "*golden accept --reason*"])
-    kept = toy.path / ".golden" / "candidates"
-    assert sorted(path.relative_to(kept).as_posix() for path in kept.rglob("*.json")) == [
-        "default/cpu.json",
-        "mode/legacy/cpu.json",
-    ]
-    assert toy.golden_path("default").read_bytes() == before
-    assert not toy.golden_path("mode/legacy").exists()
-    assert toy.golden("accept", "--yes", "--reason", "legacy is the default now").returncode == 0
-    run(pytester, "fixtures").assert_outcomes(passed=2)
-
-
-def test_no_candidate_is_proven_of_what_passes_or_cannot_be_proven(toy: ToyRoot, pytester: pytest.Pytester) -> None:
-    run(pytester, "fixtures", "--golden=candidates").assert_outcomes(passed=2)
-    assert not (toy.path / ".golden" / "candidates").exists()
-    toy.misbehave("random")
-    result = run(pytester, "fixtures", "--golden=candidates")
-    result.stdout.fnmatch_lines(["candidate * default [[]cpu[]]: refused: *"])
-    assert not (toy.path / ".golden" / "candidates").exists()
-
-
-@pytest.mark.parametrize("name", ["other.YAML", "other.yml"])
-def test_a_file_that_looks_like_a_manifest_and_would_never_run_is_an_error(
-    toy: ToyRoot, pytester: pytest.Pytester, name: str
-) -> None:
-    (toy.path / "fixtures" / name).write_text("manifest: 1\n")
-    result = run(pytester, "fixtures")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines([f"*fixtures/{name}: a manifest is named NAME.yaml, so this one would never be run*"])
-
-
-def test_a_linked_folder_of_manifests_is_an_error(toy: ToyRoot, pytester: pytest.Pytester, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (toy.path / "fixtures" / "link").symlink_to(elsewhere)
-    result = run(pytester, "fixtures")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*fixtures/link: a link to a folder, so manifests in it would never be run*"])
 
 
 @pytest.mark.parametrize(
