@@ -199,7 +199,6 @@ class FixtureItem(pytest.Item):
         self.golden_outcome = outcome_text(outcome, session.fixtures, self.root)
         self._record_properties(outcome)
         if self.config.getoption("--golden") == "candidates" and may_be_proposed(outcome):
-            session.runner.close()  # so that no two processes hold the model
             self.golden_proposal = proposal_text(Sessions.of(self.config).proposer(self.root), outcome)
         if outcome.verdict is Verdict.SKIP:
             pytest.skip(outcome.reason)

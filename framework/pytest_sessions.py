@@ -71,7 +71,7 @@ class Sessions:
         return self._found[root]
 
     def proposer(self, root: Path) -> Proposer:
-        """Return what proves the fixtures of a root."""
+        """Return what proves the fixtures of a root, for candidates."""
         if root not in self._proposers:
             session = self.session(root)
             self._proposers[root] = Proposer(session, candidates_folder(session.workspace))

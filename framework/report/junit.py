@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from framework.judge import Verdict
 from framework.redact import redacted
+from framework.report.neutral import neutral
 from framework.report.text import outcome_lines
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from framework.judge import Outcome
     from framework.run.session import Report
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(report: Report) -> bytes:
@@ -40,8 +38,8 @@ def _case(outcome: Outcome) -> ET.Element:
     folder, _, name = outcome.fixture.rpartition("/")
     case = ET.Element(
         "testcase",
-        classname=".".join(["fixtures", *folder.split("/")] if folder else ["fixtures"]),
-        name=name,
+        classname=_clean(".".join(["fixtures", *folder.split("/")] if folder else ["fixtures"])),
+        name=_clean(name),
         time=f"{outcome.seconds:.3f}",
     )
     properties = ET.SubElement(case, "properties")
@@ -63,7 +61,7 @@ def _case(outcome: Outcome) -> ET.Element:
 
 
 def properties_of(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """Yield what a test case has beside its result, by name."""
+    """Yield what a test case has beside its result, by name: `golden run` and pytest say the same."""
     yield "verdict", outcome.verdict.value
     yield "compared", str(outcome.compared)
     if outcome.platform:
@@ -76,5 +74,5 @@ def properties_of(outcome: Outcome) -> Iterator[tuple[str, str]]:
 
 
 def _clean(text: str) -> str:
-    """Take out secrets, and what XML 1.0 cannot hold: control characters and lone surrogates in generated text."""
-    return _NOT_XML.sub("\ufffd", redacted(text))
+    """Take out secrets, and show by its code what XML 1.0 cannot hold, such as an escape or half a surrogate pair."""
+    return neutral(redacted(text))

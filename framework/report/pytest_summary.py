@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from framework.compare.finding import FindingClass
 from framework.errors import ExitCode, GoldenInferenceError, internal_error, worst_exit_code
 from framework.explain.drift import Drift, collect_drift
+from framework.explain.words import cut
 from framework.judge import Outcome, Verdict
 from framework.report.json_report import RUN_SCHEMA, run_document
 from framework.report.streams import json_text
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 SHOWN_DRIFTS = 10
 SHOWN_FAILURES = 20
-_QUIET = (Verdict.PASS, Verdict.SKIP)
+_LINE_WIDTH = 200
+_QUIET = (Verdict.PASS, Verdict.SKIP, Verdict.QUARANTINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,10 @@ def summary_lines(outcomes: Sequence[Heard], unjudged: Sequence[Unjudged]) -> li
     lines.extend(worst[:SHOWN_FAILURES])
     if len(worst) > SHOWN_FAILURES:
         lines.append(f"and {len(worst) - SHOWN_FAILURES} more that did not pass; --golden-report FILE has them all")
+    excused = [_quarantine_line(heard.entry) for heard in outcomes if "quarantine" in heard.entry]
+    lines.extend(excused[:SHOWN_FAILURES])
+    if len(excused) > SHOWN_FAILURES:
+        lines.append(f"and {len(excused) - SHOWN_FAILURES} more in quarantine; `golden quarantine` lists them")
     return lines
 
 
@@ -157,7 +163,18 @@ def _line(heard: Heard) -> str:
     entry, classes = heard.entry, _classes(heard)
     platform = f" [{entry['platform']}]" if entry.get("platform") else ""
     found = ", ".join(f"{count} {name}" for name, count in classes.items())
-    return f"{heard.verdict.value:<11} {entry['fixture']}{platform}: {found}; {entry['compared']} compared"
+    first = entry["findings"][0] if entry["findings"] else {}
+    message = str(first.get("message", "")).partition("\n")[0]
+    return cut(f"{heard.verdict.value:<11} {entry['fixture']}{platform}: {found}; {message}", _LINE_WIDTH)
+
+
+def _quarantine_line(entry: Mapping[str, Any]) -> str:
+    note = entry["quarantine"]
+    why_not = f"; {note['why_not']}" if note["why_not"] else ""
+    return (
+        f"IN QUARANTINE: {entry['fixture']}, which gave {entry['verdict']}: for {', '.join(note['class'])} until"
+        f" {note['expires']} ({note['days_left']} days left); owner {note['owner']}, issue {note['issue']}{why_not}"
+    )
 
 
 def _classes(heard: Heard) -> dict[str, int]:

@@ -95,7 +95,7 @@ def settings_lines(golden: Mapping[str, Any], current: Mapping[str, Any]) -> lis
 
 
 def severity(verdict: Verdict) -> int:
-    """Return the place of a verdict among all, the worst first."""
+    """Return a rank for sorting, the worst first."""
     order = (
         Verdict.ERROR,
         Verdict.STALE,

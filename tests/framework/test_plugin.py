@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from framework.plugin import root_of_manifest
+from tests.framework.quarantine.entries import entry_text, write_quarantine
 from tests.framework.toy_root import REPOSITORY, ToyRoot, make_toy_root
 
 INSTALLED = any(entry.value == "framework.plugin" for entry in entry_points(group="pytest11"))
@@ -198,3 +199,38 @@ def test_yaml_of_other_repositories_is_left_alone(pytester: pytest.Pytester, mon
 def test_only_files_under_the_fixtures_of_a_root_are_manifests(tmp_path: Path, name: str, is_manifest: bool) -> None:
     (tmp_path / "goldens").mkdir()
     assert root_of_manifest(tmp_path / name) == (tmp_path if is_manifest else None)
+
+
+def test_a_fixture_in_quarantine_is_expected_to_fail_with_owner_and_issue(
+    toy: ToyRoot, pytester: pytest.Pytester
+) -> None:
+    toy.misbehave("random")
+    write_quarantine(toy.path, entry_text("default", kind="[TOKEN, TEXT, LOGPROB]"))
+    result = run(pytester, "fixtures/default.yaml", "-rx", "--golden-report", "report.json")
+    result.assert_outcomes(xfailed=1)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["XFAIL *in quarantine for TOKEN, TEXT, LOGPROB on cpu *owner @ada, issue #12*"])
+    result.stdout.fnmatch_lines(["IN QUARANTINE: default, which gave QUARANTINED*5 days left*"])
+    report = json.loads((toy.path / "report.json").read_text())
+    assert (report["exit_code"], report["fixtures"][0]["verdict"]) == (0, "QUARANTINED")
+    shown = run(pytester, "fixtures/default.yaml", "--runxfail")
+    shown.assert_outcomes(failed=1)
+
+
+def test_a_fixture_in_quarantine_that_passes_passes_and_other_classes_fail(
+    toy: ToyRoot, pytester: pytest.Pytester
+) -> None:
+    write_quarantine(toy.path, entry_text("default", kind="TOKEN"))
+    result = run(pytester, "fixtures/default.yaml")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["IN QUARANTINE: default, which gave PASS*"])
+    toy.set_default_mode("legacy")
+    run(pytester, "fixtures/default.yaml").assert_outcomes(failed=1)
+
+
+def test_a_broken_quarantine_collects_nothing(toy: ToyRoot, pytester: pytest.Pytester) -> None:
+    write_quarantine(toy.path, entry_text("default", age=9, left=-1))
+    result = run(pytester, "fixtures")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*quarantine.yaml:3: entries?0?.expires: the entry of default expired on*"])
+    assert "Traceback" not in result.stdout.str()

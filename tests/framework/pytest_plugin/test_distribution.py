@@ -60,7 +60,13 @@ def test_fixtures_that_share_a_model_or_a_relation_run_on_one_worker(toy: ToyRoo
 
 def test_groups_join_models_through_relations(toy: ToyRoot) -> None:
     relation = "relations: [{kind: same_outputs_as, with: other}]"
-    for name, model, more in (("a", "m", ""), ("b", "m", ""), ("c", "n", relation), ("other", "m", ""), ("d", "o", "")):
+    for name, model, more in (
+        ("a", "m", ""),
+        ("b", "m", ""),
+        ("c", "nn", relation),
+        ("other", "m", ""),
+        ("d", "o", ""),
+    ):
         path = toy.write(name, more=more)
         path.write_text(path.read_text().replace("model: toy", f"model: {model}"))
     found = groups(load_all(toy.path / "fixtures").fixtures)

@@ -76,7 +76,7 @@ def test_a_quarantined_fixture_is_expected_to_fail(toy: ToyRoot) -> None:
     done = run_pytest(toy, "fixtures", "-k", "default", "--golden=candidates", "--golden-report=run.json")
     assert done.returncode == 0, done.stdout
     assert "1 xfailed" in done.stdout
-    assert "QUARANTINED default [cpu]: 1 COUNTER" in done.stdout
+    assert "IN QUARANTINE: default, which gave QUARANTINED: for COUNTER until" in done.stdout
     assert "candidate " not in done.stdout
     assert json.loads((toy.path / "run.json").read_text())["fixtures"][0]["verdict"] == "QUARANTINED"
     assert run_pytest(toy, "fixtures", "-k", "default", "--runxfail").returncode == 1

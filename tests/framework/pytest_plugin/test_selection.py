@@ -68,6 +68,11 @@ def broken_suffix(root: Path) -> str:
     return "fixtures/loud.YAML"
 
 
+def short_suffix(root: Path) -> str:
+    (root / "fixtures" / "other.yml").write_text("manifest: 1\n")
+    return "fixtures/other.yml: a manifest is named NAME.yaml, so this one would never be run"
+
+
 def linked_folder(root: Path) -> str:
     (root / "elsewhere").mkdir()
     (root / "elsewhere" / "x.yaml").write_text("manifest: 1\n")
@@ -85,7 +90,7 @@ def broken_quarantine(root: Path) -> str:
     return "quarantine.yaml:1"
 
 
-@pytest.mark.parametrize("break_it", [broken_suffix, linked_folder, link_to_nowhere, broken_quarantine])
+@pytest.mark.parametrize("break_it", [broken_suffix, short_suffix, linked_folder, link_to_nowhere, broken_quarantine])
 def test_what_golden_run_refuses_is_a_collection_error(toy: ToyRoot, break_it: object) -> None:
     assert callable(break_it)
     words = break_it(toy.path)
