@@ -146,6 +146,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="engine processes beside each other, or 'auto': half the cores, or one for each device (default: 1)",
     )
+    run_verb.add_argument(
+        "--require-device",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="exit 13 unless fixtures ran on a device (of this platform) and none of its fixtures was skipped",
+    )
     _second_looks(run_verb)
     run_verb.add_argument("--junit", type=_path, metavar="FILE", help="also write a JUnit report")
     run_verb.add_argument(

@@ -42,6 +42,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="with --golden=candidates, keep candidates there (default: .golden/candidates; needed where CI is set)",
     )
     group.addoption("--golden-platform", metavar="NAME", help="run fixtures on this platform only")
+    group.addoption(
+        "--golden-require-device",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="fail unless fixtures ran on a device (of this platform) and none of its fixtures was skipped",
+    )
     group.addoption("--golden-report", metavar="FILE", help="write a golden.run/1 JSON document there")
     parser.addini("golden_adapter", "the engine to judge, as module:Class (default: as for `golden run`)")
 
@@ -152,13 +159,16 @@ class _Listener:
 
         A run that skipped every fixture and passed nothing ends as one without tests, never as a good one.
         """
-        if self._config.getoption("--golden-report") is not None or self._controller is not None:
+        asked = any(self._config.getoption(name) is not None for name in ("--golden-report", "--golden-require-device"))
+        if asked or self._controller is not None:
             self._of_fixtures().finish()
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         passed = terminal is not None and terminal.stats.get("passed")
         nothing_ran = self._controller is not None and self._controller.all_skipped() and not passed
         if session.exitstatus == pytest.ExitCode.OK and nothing_ran:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+        if session.exitstatus == pytest.ExitCode.OK and self._controller is not None and self._controller.unmet():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say what drifted, what failed and the worst first, which candidates wait, and how much was compared."""

@@ -29,10 +29,12 @@ from framework.report.pytest_summary import (
     one_for_each_fixture,
     read_outcome,
     run_report,
+    seen,
     summary_lines,
 )
 from framework.report.streams import json_text
 from framework.run.history import remember
+from framework.run.required import unmet
 from framework.verbs.consent import refuse_under_ci
 from framework.workspace import is_root, open_workspace
 
@@ -139,6 +141,10 @@ class Controller:
         """Say whether fixtures were heard of and every one of them was skipped."""
         return bool(self._outcomes) and all(heard.verdict is Verdict.SKIP for heard in self._outcomes)
 
+    def unmet(self) -> str:
+        """Return why the run does not count where a device is required, or an empty string."""
+        return unmet(self.config.getoption("--golden-require-device"), map(seen, one_for_each_fixture(self._outcomes)))
+
     def finish(self) -> None:
         """Write the report that was asked for, and the last verdict on each fixture."""
         outcomes = one_for_each_fixture(self._outcomes)
@@ -146,7 +152,7 @@ class Controller:
             remember(Path(root) / ".golden", [heard.entry for heard in outcomes if heard.root == root])
         target = self.config.getoption("--golden-report")
         if target is not None:
-            document = run_report(outcomes, self._all_unjudged())
+            document = run_report(outcomes, self._all_unjudged(), self.unmet())
             try:
                 write_atomically(_given(self.config, target), json_text(document).encode() + b"\n")
             except OSError as error:
@@ -157,6 +163,7 @@ class Controller:
         outcomes = one_for_each_fixture(self._outcomes)
         said = [self._said[key] for key in sorted(self._said)]
         lines = [
+            *([f"NOT ENOUGH: {why}"] if (why := self.unmet()) else []),
             *summary_lines(outcomes, self._all_unjudged()),
             *_bounded(contradictions(self._outcomes)),
             *_bounded(said),

@@ -18,7 +18,8 @@ CHECK_SCHEMA = "golden.check/1"
 
 def report_document(report: Report, schema: str) -> dict[str, Any]:
     """Return a report as the one document a machine reads."""
-    return run_document([outcome.as_json() for outcome in report.outcomes], report.drift, report.exit_code, schema)
+    document = run_document([outcome.as_json() for outcome in report.outcomes], report.drift, report.exit_code, schema)
+    return document | ({"unmet": report.unmet} if report.unmet else {})
 
 
 def run_document(

@@ -18,6 +18,7 @@ from framework.judge import Outcome, Verdict
 from framework.report.json_report import RUN_SCHEMA, run_document
 from framework.report.streams import json_text
 from framework.report.text import severity
+from framework.run.required import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ class Heard:
     """An outcome as it arrived: the entry of a `golden.run/1` document, and what the document needs beside it.
 
     `pinned` are the settings that fixtures of the root pin, where a setting drifted; `worker` is who ran it, empty for
-    the only process.
+    the only process. `platforms` are those that the fixture is for.
     """
 
     entry: Mapping[str, Any]
@@ -44,6 +45,7 @@ class Heard:
     pinned: Mapping[str, Sequence[str]]
     root: str
     worker: str = ""
+    platforms: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -68,13 +70,23 @@ def outcome_text(outcome: Outcome, fixtures: Mapping[str, Fixture], root: Path) 
     has_drift = any(finding.kind is FindingClass.SETTINGS_DRIFT for finding in outcome.findings)
     pinned = {name: sorted(fixture.engine) for name, fixture in fixtures.items()} if has_drift else {}
     entry, code = outcome.as_json(), int(outcome.exit_code)
-    return json_text({"entry": entry, "exit_code": code, "pinned": pinned, "root": str(root)})
+    platforms = fixtures[outcome.fixture].platforms if outcome.fixture in fixtures else ()
+    travelling = {"entry": entry, "exit_code": code, "pinned": pinned, "root": str(root), "platforms": platforms}
+    return json_text(travelling)
 
 
 def read_outcome(text: str, worker: str) -> Heard:
     """Return the outcome that a text tells of."""
     heard = json.loads(text)
-    return Heard(heard["entry"], ExitCode(heard["exit_code"]), heard["pinned"], heard["root"], worker)
+    return Heard(
+        heard["entry"], ExitCode(heard["exit_code"]), heard["pinned"], heard["root"], worker, heard["platforms"]
+    )
+
+
+def seen(heard: Heard) -> Seen:
+    """Return on which platform a fixture ran, and for which it is."""
+    ran_on = "" if heard.verdict is Verdict.SKIP else heard.entry.get("platform", "")
+    return Seen(heard.entry["fixture"], ran_on, tuple(heard.platforms))
 
 
 def error_text(error: Exception) -> str:
@@ -105,12 +117,17 @@ def contradictions(outcomes: Iterable[Heard]) -> list[str]:
     return lines
 
 
-def run_report(outcomes: Sequence[Heard], unjudged: Sequence[Unjudged]) -> dict[str, Any]:
-    """Return the `golden.run/1` document; `error` says what has no verdict, and the exit code counts it."""
+def run_report(outcomes: Sequence[Heard], unjudged: Sequence[Unjudged], unmet: str = "") -> dict[str, Any]:
+    """Return the `golden.run/1` document; `error` says what has no verdict, and the exit code counts it.
+
+    So it does if a device was required and that was `unmet`.
+    """
     ran = [heard.exit_code for heard in outcomes if heard.verdict is not Verdict.SKIP]
     codes = [*ran, *(each.exit_code for each in unjudged)]
-    code = worst_exit_code(codes) if codes else ExitCode.NOTHING_SELECTED
+    code = worst_exit_code([*codes, *[ExitCode.NOTHING_SELECTED] * bool(unmet or not codes)])
     document = run_document([dict(heard.entry) for heard in outcomes], drift_of(outcomes), code, RUN_SCHEMA)
+    if unmet:
+        document["unmet"] = unmet
     if unjudged:
         document["error"] = "\n".join(each.message for each in unjudged)
     return document

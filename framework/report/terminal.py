@@ -118,7 +118,8 @@ def _next_step(report: Report) -> str:
     if report.exit_code is ExitCode.GOOD:
         return "Every golden holds. After a change to the engine, run this again."
     if report.exit_code is ExitCode.NOTHING_SELECTED:
-        return "Nothing ran here; `--platform` and `golden which` say why."
+        skipped = "The table says why fixtures were skipped, and what enables them."
+        return skipped if report.unmet else "Nothing ran here; `--platform` and `golden which` say why."
     if counts[Verdict.MISSING] and counts[Verdict.MISSING] + counts[Verdict.PASS] == len(report.outcomes):
         return "Next: `golden regen FIXTURE --reason …` records what is missing."
     return "Next: `golden explain FIXTURE` shows what a fixture pins and inherits, `--json` shows every finding."

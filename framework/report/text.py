@@ -69,7 +69,8 @@ def summary_line(report: Report) -> str:
     parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
     compared = sum(outcome.compared for outcome in report.outcomes)
     seconds = sum(outcome.seconds for outcome in report.outcomes)
-    return f"{', '.join(parts)}; {compared} values compared in {seconds:.1f} s."
+    unmet = f" NOT ENOUGH: {report.unmet}." if report.unmet else ""
+    return f"{', '.join(parts)}; {compared} values compared in {seconds:.1f} s.{unmet}"
 
 
 def detectable_lines(outcome: Outcome) -> list[str]:

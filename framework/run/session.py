@@ -36,6 +36,7 @@ from framework.run.durations import expected_seconds
 from framework.run.lanes import run_in_lanes
 from framework.run.measure import PAIRED_RATIO, Measurement, measure
 from framework.run.place import Affinity, Work, needs_device
+from framework.run.required import Seen
 from framework.run.retry import NO_RETRIES, Retries
 from framework.run.task import Task
 
@@ -55,16 +56,20 @@ PAIRING_RELATION = "async_equals_legacy"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of every selected fixture, in the order of their names, and what drifted."""
+    """The outcome of every selected fixture, in the order of their names, and what drifted.
+
+    `unmet` says why the run does not count where a device is required; it is empty elsewhere.
+    """
 
     outcomes: tuple[Outcome, ...]
     drift: tuple[Drift, ...]
+    unmet: str = ""
 
     @property
     def exit_code(self) -> ExitCode:
         """The exit code that the outcomes add up to: skipped fixtures count only if all were."""
         ran = [outcome.exit_code for outcome in self.outcomes if outcome.verdict is not Verdict.SKIP]
-        return worst_exit_code(ran) if ran else ExitCode.NOTHING_SELECTED
+        return worst_exit_code(ran + [ExitCode.NOTHING_SELECTED] * bool(self.unmet or not ran))
 
 
 @dataclass(slots=True)
@@ -152,6 +157,11 @@ class Session:
             needs_device=needs_device(platform),
             is_timed=bool(fixture.rules.asserts_in("performance")),
         )
+
+    def seen(self, outcome: Outcome) -> Seen:
+        """Return on which platform an outcome's fixture ran, and for which it is."""
+        ran_on = "" if outcome.verdict is Verdict.SKIP else outcome.platform
+        return Seen(outcome.fixture, ran_on, self.fixtures[outcome.fixture].platforms)
 
     def durations_of(self, outcomes: Iterable[Outcome]) -> dict[tuple[str, str], float]:
         """Return the seconds, by platform and name, of the outcomes that an engine gave a record for."""

@@ -15,6 +15,7 @@ from framework.report.terminal import print_report, progress_line, retry_line
 from framework.report.timing import Timing
 from framework.run.durations import record_durations
 from framework.run.history import remember
+from framework.run.required import refuse_without_device, unmet
 from framework.run.rerun import diagnosed
 from framework.run.retry import Retries
 from framework.run.session import Session
@@ -45,6 +46,8 @@ def run(
     refuse_unwritable(arguments)
     opened = open_selection(arguments, workspace)
     refuse_broken_manifests(opened)
+    required = arguments.require_device
+    refuse_without_device(required, opened.adapter.platforms(), opened.fixtures.values())
     quarantine = quarantine_in_force(opened.workspace, opened.fixtures.values())
     say = _say_nothing if arguments.json else log
     session = Session(
@@ -61,7 +64,8 @@ def run(
     outcomes = diagnosed(session, report.outcomes, arguments.rerun_mismatches, say)
     runner.end()
     state_folder = opened.workspace.state_folder
-    report = dataclasses.replace(report, outcomes=count_passes(state_folder, outcomes))
+    counted = count_passes(state_folder, outcomes)
+    report = dataclasses.replace(report, outcomes=counted, unmet=unmet(required, map(session.seen, counted)))
     remember(state_folder, [outcome.as_json() for outcome in report.outcomes])
     record_durations(state_folder, session.durations_of(report.outcomes), log)
     _report(arguments, report, opened, engine_time)

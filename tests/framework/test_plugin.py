@@ -33,9 +33,9 @@ def toy(recorded: ToyRoot, tmp_path: Path, pytester: pytest.Pytester, monkeypatc
     return root
 
 
-def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+def run(pytester: pytest.Pytester, *arguments: str, timeout: float = 60) -> pytest.RunResult:
     plugin = () if INSTALLED else ("-p", "framework.plugin")
-    return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", *arguments, timeout=60)
+    return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", *arguments, timeout=timeout)
 
 
 def test_every_manifest_is_an_item_and_passes(toy: ToyRoot, pytester: pytest.Pytester) -> None:
