@@ -24,6 +24,8 @@ _MARKERS = (
     "golden(tag, platform, model): a fixture of golden-inference; one such marker for each of its tags and platforms"
 )
 _SUFFIXES = (".yaml", ".yml")
+_DURATIONS = "golden_durations"
+_RECORDED = pytest.StashKey[dict[str, dict[str, float]]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,6 +62,28 @@ def pytest_configure(config: pytest.Config) -> None:
         config.getoption("--golden") != "check"
     ):
         importlib.import_module("framework.pytest_controller").refuse_options(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of a distributed run how long fixtures took; all must be told the same, to order them alike."""
+    config = node.config
+    if _RECORDED not in config.stash:
+        paths = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+        roots = {
+            root for path in paths for root in (root_of_folder(path), path) if root and (root / "goldens").is_dir()
+        }
+        order = importlib.import_module("framework.pytest_order") if roots else None
+        config.stash[_RECORDED] = order.recorded(roots) if order else {}
+    node.workerinput[_DURATIONS] = config.stash[_RECORDED]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a worker of a distributed run, put the fixtures first that take longest, those of a model together."""
+    durations = getattr(config, "workerinput", {}).get(_DURATIONS)
+    if durations:
+        importlib.import_module("framework.pytest_order").put_longest_first(items, durations)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -1,4 +1,4 @@
-"""pytest runs on devices: required ones, and leases under xdist."""
+"""pytest runs on devices: required ones, leases under xdist, and the order in which xdist hands fixtures out."""
 
 from __future__ import annotations
 
@@ -69,3 +69,21 @@ def test_a_lane_that_requires_a_device_fails_without(
     assert (
         run(pytester, "fixtures/first.yaml", "-n", "1", "--golden-require-device").ret == pytest.ExitCode.TESTS_FAILED
     )
+
+
+def test_xdist_hands_out_the_longest_first_and_a_damaged_record_is_said_once(
+    machine: dict[str, str], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    root = make_toy_root(tmp_path / "root")
+    for name in ("a", "b", "c"):
+        root.write(name)
+    root.regen()
+    monkeypatch.chdir(root.path)
+    recorded = {"schema": "golden.durations/1", "seconds": {"cpu": {"a": 1.0, "b": 3.0, "c": 2.0}}}
+    (root.path / ".golden" / "durations.json").write_text(json.dumps(recorded))
+    assert run(pytester, "fixtures", "-n", "1").ret == 0
+    assert [event["fixture"] for event in audit(machine)[-6:] if event["event"] == "begin"] == ["b", "c", "a"]
+    (root.path / ".golden" / "durations.json").write_text("{")
+    result = run(pytester, "fixtures", "-n", "2")
+    result.assert_outcomes(passed=3)
+    assert result.stderr.str().count("durations.json") == 1
