@@ -14,11 +14,12 @@ test: $(VENV)/.installed-test  ## run the tests
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 	@echo "Tests passed. Next: 'make lint' before a commit; 'make run' judges the shipped fixtures."
 
-lint: $(VENV)/.installed-lint  ## ruff, mypy, and the lint of the manifests
+lint: $(VENV)/.installed-lint  ## ruff, mypy, the lint of the manifests and of the workflows
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/golden lint
+	@$(BIN)/zizmor --offline --no-progress --quiet --min-severity medium .github
 	@echo "Lint is clean."
 
 models: $(VENV)/.installed-models  ## fetch the models that are too large for the repository; fixtures of theirs are skipped without

@@ -146,20 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="engine processes beside each other, or 'auto': half the cores, or one for each device (default: 1)",
     )
-    run_verb.add_argument(
-        "--rerun-mismatches",
-        type=_count,
-        default=0,
-        metavar="N",
-        help="run a fixture that failed up to N times more, to tell FLAKY from deterministic; it stays a failure",
-    )
-    run_verb.add_argument(
-        "--retry-infrastructure",
-        type=_count,
-        default=0,
-        metavar="N",
-        help="try an engine that crashed, hung or ran out of memory up to N times more; every attempt is shown",
-    )
+    _second_looks(run_verb)
     run_verb.add_argument("--junit", type=_path, metavar="FILE", help="also write a JUnit report")
     run_verb.add_argument(
         "--markdown", type=_path, metavar="FILE", help="also write a Markdown report of at most 64 KB"
@@ -211,6 +198,8 @@ def _parser() -> argparse.ArgumentParser:
         _verb(verbs, "soak", "soak_fixtures", "run fixtures many times, varied, and find any false alarm; it resumes")
     )
 
+    _gate_verbs(verbs)
+
     models = verbs.add_parser("models", help="list models, and fetch those that are not in the repository")
     of_models = models.add_subparsers(title="verbs", metavar="VERB", required=True, parser_class=_Parser)
     _verb(of_models, "list", "models_list", "list models, and which of them are here")
@@ -253,6 +242,57 @@ def _candidate_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     reject.add_argument("--yes", action="store_true", help="do not ask before dropping")
     prune = _verb(verbs, "prune", "prune_goldens", "remove goldens that no fixture reads")
     prune.add_argument("--yes", action="store_true", help="do not ask before removing")
+
+
+def _second_looks(verb: _Parser) -> None:
+    verb.add_argument(
+        "--rerun-mismatches",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="run a fixture that failed up to N times more, to tell FLAKY from deterministic; it stays a failure",
+    )
+    verb.add_argument(
+        "--retry-infrastructure",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="try an engine that crashed, hung or ran out of memory up to N times more; every attempt is shown",
+    )
+
+
+def _gate_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    gate = _verb(verbs, "gate", "gate_run", "validate exactly one commit for a merge queue, and give one verdict")
+    gate.add_argument("--base", metavar="SHA", help="what the change is put upon")
+    gate.add_argument("--head", metavar="SHA", help="the commit to validate; the working tree must be exactly it")
+    gate.add_argument("--vetted", metavar="SHA", help="refuse unless the head is this commit")
+    gate.add_argument("--shard", metavar="SHARE", help="only this share of the lane, as `golden gate plan` prints it")
+    _lane_arguments(gate)
+    _second_looks(gate)
+    _verdict_arguments(gate)
+    of_gate = gate.add_subparsers(title="verbs", metavar="VERB", required=False, parser_class=_Parser)
+    plan = _verb(of_gate, "plan", "gate_plan", "deal a lane over shards, and print the matrix for GitHub Actions")
+    plan.add_argument("--shards", type=int, required=True, metavar="N", help="at most so many jobs")
+    plan.add_argument("--times", type=_path, metavar="FILE", help="a document with the seconds that fixtures took")
+    _lane_arguments(plan)
+    verdict = _verb(of_gate, "verdict", "gate_verdict", "merge what shards found; one missing, doubled or odd fails")
+    verdict.add_argument("folders", nargs="+", type=_path, metavar="DIR", help="where verdicts of shards lie")
+    verdict.add_argument("--head", metavar="SHA", help="refuse unless all of them are of this commit")
+    verdict.add_argument("--lane", metavar="NAME", help="refuse unless all of them are of this lane")
+    verdict.add_argument(
+        "--state", type=_path, metavar="FILE", help="keep the passes of all shards there if it is green"
+    )
+    _verdict_arguments(verdict)
+
+
+def _lane_arguments(verb: _Parser) -> None:
+    verb.add_argument("--lane", metavar="NAME", help="a lane of gate.yaml (default: its first)")
+    verb.add_argument("--state", type=_path, metavar="FILE", help="earlier passes (default: .golden/gate-passes.json)")
+
+
+def _verdict_arguments(verb: _Parser) -> None:
+    verb.add_argument("--verdict", type=_path, metavar="FILE", help="the verdict (default: .golden/gate-verdict.json)")
+    verb.add_argument("--summary", type=_path, metavar="FILE", help="also append the summary as Markdown")
 
 
 def _soak_arguments(soak: _Parser) -> None:

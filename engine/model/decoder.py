@@ -55,8 +55,8 @@ class Decoder:
     """A model ready to run.
 
     The residual stream and the cache are in `dtype`; norms, rotation, attention and logits are computed in fp32.
-    Logits stay fp32 also in bf16, where rounding them would make ties out of near misses. `directory` is where the
-    weights were read.
+    Logits stay fp32 also in bf16, where rounding them would make ties out of near misses; bf16 matrix units of a CPU
+    give 17 binary digits of them. `directory` is where the weights were read.
     """
 
     shape: ModelShape

@@ -83,7 +83,7 @@ class _Loader:
         self._shape = shape
         self._dtype = dtype
         self._device = device
-        self._proven: dict[tuple[torch.dtype, torch.Size, bool], Strategy] = {}
+        self._proven: dict[tuple[torch.dtype, torch.dtype, torch.Size, bool], Strategy] = {}
 
     def decoder(self, max_positions: int) -> Decoder:
         shape = self._shape
@@ -97,7 +97,7 @@ class _Loader:
             embedding=embedding,
             layers=layers,
             norm=self._tensor("model.norm.weight"),
-            head=self._prepare(head, None, result=torch.float32, compute=torch.float32),
+            head=self._prepare(head, None, result=torch.float32, compute=self._head_dtype()),
             rotary=rotary_table(
                 head_dim=shape.head_dim,
                 theta=shape.rope_theta,
@@ -116,6 +116,10 @@ class _Loader:
             ),
             directory=self._checkpoint.model_dir,
         )
+
+    def _head_dtype(self) -> torch.dtype:
+        """What logits are computed in, whose fp32 result must not be one rounding to bf16."""
+        return compute_dtype(self._dtype, self._device) if self._device.type == "cpu" else torch.float32
 
     def _layer(self, index: int) -> Layer:
         shape, prefix = self._shape, f"model.layers.{index}."
@@ -174,7 +178,7 @@ class _Loader:
         self, weight: Tensor, bias: Tensor | None, *, result: torch.dtype, compute: torch.dtype
     ) -> LinearWeight:
         prepared = prepare_linear(weight, bias, result_dtype=result, compute=compute)
-        key = (compute, weight.shape, bias is not None)
+        key = (compute, result, weight.shape, bias is not None)
         if key not in self._proven:
             self._proven[key] = linear_strategy(prepared)
         return prepared.with_strategy(self._proven[key])
@@ -182,7 +186,7 @@ class _Loader:
     def _prepare_grouped(self, weight: Tensor) -> GroupedWeight:
         compute = torch.float32 if self._device.type == "cpu" else self._dtype
         prepared = prepare_grouped(weight, result_dtype=self._dtype, compute=compute)
-        key = (compute, weight.shape, False)
+        key = (compute, self._dtype, weight.shape, False)
         if key not in self._proven:
             self._proven[key] = grouped_strategy(prepared)
         return prepared.with_strategy(self._proven[key])

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.numerics.native_bf16 import has_matrix_units, pack, packed_product
+from engine.numerics.native_bf16 import has_matrix_units, pack, packed_product, packed_product_in_fp32
 from engine.numerics.threads import one_thread, run, thread_count
 
 ROW_MULTIPLE = 4
@@ -81,7 +81,8 @@ class LinearWeight:
         """The library's product of `(M, in_features)` rows in the compute dtype, with its padded columns."""
         is_small = _is_small(rows.shape[0] * self.in_features * self.out_features)
         if self.is_packed:
-            return run(packed_product, rows, self.matrix, self.bias, is_small=is_small)
+            packed = packed_product_in_fp32 if self.result_dtype is torch.float32 else packed_product
+            return run(packed, rows, self.matrix, self.bias, is_small=is_small)
         y = run(torch.mm, rows, self.matrix, is_small=is_small)
         return y if self.bias is None else y.add_(self.bias)
 

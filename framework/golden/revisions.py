@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _READ_AT_A_TIME = 64
+_COMPARE_THEM = "name two revisions that hold goldens/, as BASE..HEAD"
 _REGULAR_FILE = "100"
 """What the mode of a file begins with; links and nested repositories have others."""
 
@@ -44,7 +45,7 @@ class Tree:
             wanted = list(paths)
             for first in range(0, len(wanted), _READ_AT_A_TIME):
                 some = wanted[first : first + _READ_AT_A_TIME]
-                yield from zip(some, _blobs(self.root, [self.files[path] for path in some]), strict=True)
+                yield from zip(some, blobs(self.root, [self.files[path] for path in some]), strict=True)
 
 
 def resolve_range(root: Path, text: str) -> tuple[str, str | None]:
@@ -59,9 +60,9 @@ def resolve_range(root: Path, text: str) -> tuple[str, str | None]:
     since_parting = head.startswith(".")
     head = head.removeprefix(".")
     base, head = base or "HEAD", head or "HEAD"
-    commits = [_commit(root, name) for name in (base, head)]
+    commits = [commit_named(root, name) for name in (base, head)]
     if since_parting:
-        base = _git(root, "merge-base", *commits).decode().strip()
+        base = git(root, "merge-base", *commits).decode().strip()
     return base, head if dots else None
 
 
@@ -84,17 +85,17 @@ def file_at(root: Path, revision: str | None, name: str) -> bytes | None:
     if revision is None:
         path = root / name
         return _bytes_of(path) if path.is_file() and not path.is_symlink() else None
-    prefix = _git(root, "rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").strip()
-    listed = _git(root, "ls-tree", "-z", "--full-tree", _commit(root, revision), "--", f"{prefix}{name}").decode()
+    prefix = git(root, "rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").strip()
+    listed = git(root, "ls-tree", "-z", "--full-tree", commit_named(root, revision), "--", f"{prefix}{name}").decode()
     description = listed.partition("\t")[0]
     if not description.startswith(_REGULAR_FILE):
         return None
-    return next(_blobs(root, [description.split()[2]]))
+    return next(blobs(root, [description.split()[2]]))
 
 
 def _in_commit(root: Path, revision: str, folder: str) -> dict[str, str]:
-    prefix = f"{_git(root, 'rev-parse', '--show-prefix').decode('utf-8', 'surrogateescape').strip()}{folder}/"
-    listed = _git(root, "ls-tree", "-r", "-z", "--full-tree", _commit(root, revision), "--", prefix)
+    prefix = f"{git(root, 'rev-parse', '--show-prefix').decode('utf-8', 'surrogateescape').strip()}{folder}/"
+    listed = git(root, "ls-tree", "-r", "-z", "--full-tree", commit_named(root, revision), "--", prefix)
     files = {}
     for entry in listed.decode("utf-8", "surrogateescape").split("\0"):
         description, _, path = entry.partition("\t")
@@ -108,7 +109,7 @@ def _in_working_tree(root: Path, folder: str, suffix: str) -> dict[str, str]:
     paths = sorted(path for path in top.rglob(f"*{suffix}") if path.is_file() and not path.is_symlink())
     for path in paths:
         _refuse_unreadable(path)
-    names = _git(root, "hash-object", "--stdin-paths", given="\n".join(map(str, [*paths, ""])).encode()).decode()
+    names = git(root, "hash-object", "--stdin-paths", given="\n".join(map(str, [*paths, ""])).encode()).decode()
     return {path.relative_to(top).as_posix(): name for path, name in zip(paths, names.split(), strict=True)}
 
 
@@ -127,9 +128,13 @@ def _bytes_of(path: Path) -> bytes:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}; run `golden diff` again") from None
 
 
-def _blobs(root: Path, names: list[str]) -> Iterator[bytes]:
-    """Yield the content of objects, all read by one process of git."""
-    answer = _git(root, "cat-file", "--batch", given="".join(f"{name}\n" for name in names).encode())
+def blobs(root: Path, names: list[str]) -> Iterator[bytes]:
+    """Yield the content of objects by their names, all read by one process of git.
+
+    Raises:
+        UsageError: git has no such object.
+    """
+    answer = git(root, "cat-file", "--batch", given="".join(f"{name}\n" for name in names).encode())
     place = 0
     for name in names:
         end = answer.index(b"\n", place)
@@ -141,13 +146,25 @@ def _blobs(root: Path, names: list[str]) -> Iterator[bytes]:
         place += 1
 
 
-def _commit(root: Path, name: str) -> str:
+def commit_named(root: Path, name: str) -> str:
+    """Return the full name of the commit that a revision stands for.
+
+    Raises:
+        UsageError: the root is in no git repository, or has no such revision.
+    """
     if name.startswith("-"):
         raise UsageError(f"revision {name!r}: a revision does not start with a dash")
-    return _git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", what=name).decode().strip()
+    return git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", what=name).decode().strip()
 
 
-def _git(root: Path, *arguments: str, what: str = "", given: bytes = b"") -> bytes:
+def git(root: Path, *arguments: str, what: str = "", given: bytes = b"", way_out: str = _COMPARE_THEM) -> bytes:
+    """Return what git prints; no shell is involved.
+
+    `what` is the revision that is asked about, for errors; `given` is its standard input.
+
+    Raises:
+        UsageError: git is not installed, or refuses; `way_out` says what a user can do.
+    """
     try:
         done = subprocess.run(  # noqa: S603
             ["git", "-C", str(root), *arguments],  # noqa: S607
@@ -156,10 +173,10 @@ def _git(root: Path, *arguments: str, what: str = "", given: bytes = b"") -> byt
             check=False,
         )
     except FileNotFoundError:
-        raise UsageError("git is not installed; `golden diff` reads goldens from git") from None
+        raise UsageError("git is not installed, and revisions are read from git; install it") from None
     except ValueError as error:
         raise UsageError(f"revision {what!r}: {error}") from None
     if done.returncode:
         detail = done.stderr.decode("utf-8", "replace").strip() or f"there is no revision {what!r}"
-        raise UsageError(f"{root}: git {arguments[0]}: {detail}; name two revisions that hold goldens/, as BASE..HEAD")
+        raise UsageError(f"{root}: git {arguments[0]}: {detail}; {way_out}")
     return done.stdout

@@ -12,7 +12,7 @@ from typing import Any
 from framework.manifest import lint_engine, lint_evidence, lint_files, lint_proof, lint_witnesses
 from framework.manifest.fixture import Fixture
 from framework.manifest.linted import Linted, LintProblem
-from framework.run.adapter import SettingDescription
+from framework.run.adapter import Adapter, ChecksFixtures, ChecksSampling, SettingDescription
 
 
 def lint(
@@ -35,3 +35,15 @@ def lint(
     rules = (*lint_engine.RULES, *lint_proof.RULES, *lint_witnesses.RULES, *lint_files.RULES, *lint_evidence.RULES)
     problems = {problem for rule in rules for problem in rule(linted)}
     return tuple(sorted(problems, key=lambda problem: (problem.file, problem.line, problem.path, problem.message)))
+
+
+def lint_with(adapter: Adapter, fixtures: Sequence[Fixture], root: Path) -> tuple[LintProblem, ...]:
+    """Return every problem of `fixtures`, with everything that the engine behind `adapter` can say of them."""
+    return lint(
+        fixtures,
+        root=root,
+        settings=adapter.describe(),
+        check_settings=adapter.check_settings,
+        check_sampling=adapter.check_sampling if isinstance(adapter, ChecksSampling) else None,
+        check_fixture=adapter.check_fixture if isinstance(adapter, ChecksFixtures) else None,
+    )

@@ -25,9 +25,13 @@ def provenance(reason: str, adapter_spec: str, revision: str) -> dict[str, Any]:
     return {"reason": reason, "adapter": adapter_spec, "engine_revision": revision, "date": today().isoformat()}
 
 
-def acceptance(reason: str) -> dict[str, Any]:
-    """Return what is added to a candidate's provenance by whoever brings it in; `date` is today's, in UTC."""
-    return {"accepted": {"reason": reason, "date": today().isoformat()}}
+def acceptance(reason: str, only: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what is added to a candidate's provenance by whoever brings it in; `date` is today's, in UTC.
+
+    `only` are the classes of values that were allowed to move, none where any was.
+    """
+    scope = {"only": sorted(set(only))} if only else {}
+    return {"accepted": {"reason": reason, "date": today().isoformat(), **scope}}
 
 
 def apply_changes(

@@ -25,6 +25,7 @@ from framework.errors import GoldenInferenceError
 from framework.manifest.load import load_manifest
 from framework.run.adapter import Prepares
 from framework.run.engine_time import EngineTime
+from framework.run.reach import reach_teller
 from framework.run.task import Failure, Result, Task, execute
 from framework.workspace import Workspace, load_adapter
 
@@ -53,6 +54,7 @@ def main() -> None:
         lock.acquire(blocking=False)
     if os.getppid() != arguments.parent:  # it died before the locks were held: the devices may be another's by now
         return
+    tell_reach = reach_teller(os.environ)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
     workspace = Workspace(root=arguments.root, adapter_spec=arguments.adapter)
@@ -72,6 +74,7 @@ def main() -> None:
         _send(answers, {"ready": True, "engine_time": engine_time.take()})
         while True:
             result = _run(adapter, workspace, fixtures, json.loads(requests.get()), engine_time)
+            tell_reach()
             _send(answers, _answer(result) | {"engine_time": engine_time.take()})
 
 

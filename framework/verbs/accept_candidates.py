@@ -38,7 +38,9 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         settled = count == 0 or agreed(arguments, f"write {count} golden(s)?")
     if settled:
         state_folder = opened.workspace.state_folder
-        written = apply_changes(changes, state_folder=state_folder, origin=acceptance(reason))
+        written = apply_changes(
+            changes, state_folder=state_folder, origin=acceptance(reason, [kind.value for kind in only])
+        )
         forget_candidates(opened.workspace, changes)
     _report(arguments, changes, written, code, settled=settled)
     return code

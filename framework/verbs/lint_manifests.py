@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from framework.errors import ExitCode, ManifestError, NothingSelectedError
 from framework.manifest import lint_engine
-from framework.manifest.lint import lint
+from framework.manifest.lint import lint_with
 from framework.manifest.linted import Linted, LintProblem, Severity
 from framework.manifest.load import load_all
 from framework.quarantine.load import load_quarantine
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     """Check every manifest and print every problem."""
     workspace = open_workspace(arguments.root, arguments.adapter)
     loaded = load_all(workspace.fixtures_root)
-    problems = _problems(loaded.fixtures, workspace, load_adapter(workspace))
+    problems = lint_with(load_adapter(workspace), loaded.fixtures, workspace.root)
     errors = [str(error) for error in loaded.errors]
     try:
         problems += problems_of_quarantine(load_quarantine(workspace.root), workspace, loaded.fixtures)
@@ -76,17 +76,6 @@ def manifest_errors(fixtures: Sequence[Fixture], workspace: Workspace, adapter: 
     )
     problems = [problem for rule in lint_engine.RULES for problem in rule(linted)]
     return [ManifestError(str(problem)) for problem in problems if problem.severity is Severity.ERROR]
-
-
-def _problems(fixtures: Sequence[Fixture], workspace: Workspace, adapter: Adapter) -> tuple[LintProblem, ...]:
-    return lint(
-        fixtures,
-        root=workspace.root,
-        settings=adapter.describe(),
-        check_settings=adapter.check_settings,
-        check_sampling=adapter.check_sampling if isinstance(adapter, ChecksSampling) else None,
-        check_fixture=adapter.check_fixture if isinstance(adapter, ChecksFixtures) else None,
-    )
 
 
 def _document(errors: list[str], problems: Sequence[LintProblem], code: ExitCode) -> dict[str, object]:

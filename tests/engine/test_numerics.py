@@ -204,6 +204,19 @@ def test_matrix_units_differ_from_widening_by_an_order_of_summation_alone(has_bi
     assert wrong[torch.bfloat16] <= 2 * wrong[torch.float32] + 1e-4
 
 
+@pytest.mark.skipif(not has_matrix_units(), reason="this CPU has no matrix units for bf16: it has one way only")
+def test_matrix_units_give_an_fp32_result_that_was_not_rounded_to_bf16() -> None:
+    generator = torch.Generator().manual_seed(4)
+    weight = torch.randn(320, 576, generator=generator).mul_(576**-0.5).bfloat16()
+    x = torch.randn(256, 576, generator=generator).bfloat16()
+    prepared = prepare_linear(weight, None, result_dtype=torch.float32, compute=torch.bfloat16)
+    actual, exact = linear(x, prepared), functional.linear(x.double(), weight.double())
+    assert actual.dtype is torch.float32
+    assert torch.allclose(actual.double(), exact, rtol=2**-17, atol=1e-5)
+    proven = prepared.with_strategy(linear_strategy(prepared))
+    assert torch.equal(linear(x, proven), actual)
+
+
 @pytest.mark.parametrize(
     ("change", "strategy"),
     [(depending_on_row_count, Strategy.SERIAL_TILES), (depending_on_threads, Strategy.SERIAL_BUCKETS)],

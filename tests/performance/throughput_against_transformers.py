@@ -131,14 +131,14 @@ class ContinuousBatching:
         return [done[request_id] for request_id in ids]
 
 
-def timed(way: Way, requests: Sequence[tuple[list[int], int]]) -> tuple[float, Outputs]:
-    """Return useful tokens a second, and what was generated."""
-    start = time.perf_counter()
+def timed(way: Way, requests: Sequence[tuple[list[int], int]]) -> tuple[float, float, Outputs]:
+    """Return useful tokens a second, the CPU seconds of all threads, and what was generated."""
+    start, start_cpu = time.perf_counter(), time.process_time()
     outputs = way(requests)
-    seconds = time.perf_counter() - start
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - start_cpu
     asked = [count for _, count in requests]
     assert [len(output) for output in outputs] == asked, "every request has the number of tokens it asked for"
-    return sum(asked) / seconds, outputs
+    return sum(asked) / seconds, cpu_seconds, outputs
 
 
 @torch.inference_mode()
@@ -186,21 +186,24 @@ def main() -> None:
     ways: list[Way] = [own, ContinuousBatching(peer), StaticBatch(peer)]
     requests = workload(peer.config.vocab_size)
     speeds: dict[str, list[float]] = {way.name: [] for way in ways}
+    cpu_seconds: dict[str, list[float]] = {way.name: [] for way in ways}
     outputs: Outputs = []
     for round_index in range(arguments.rounds + 1):
         for way in ways[round_index % len(ways) :] + ways[: round_index % len(ways)]:
-            speed, generated = timed(way, requests)
-            tell(f"{f'round {round_index}' if round_index else 'warm-up'}: {way.name:34} {speed:7.1f} tokens/s")
+            speed, cpu, generated = timed(way, requests)
+            name = f"round {round_index}" if round_index else "warm-up"
+            tell(f"{name}: {way.name:34} {speed:7.1f} tokens/s, {cpu:5.1f} CPU seconds")
             if way is own:
                 assert round_index == 0 or generated == outputs, "the engine's tokens are the same in every round"
                 outputs = generated
             if round_index:
                 speeds[way.name].append(speed)
+                cpu_seconds[way.name].append(cpu)
     own.engine.close()
     tell("scoring every token that the engine chose")
     deficit = largest_deficit(pretrained(torch.float32), requests, outputs)
     assert deficit <= LARGEST_DEFICIT[arguments.dtype], f"a chosen token lies {deficit} below the best"
-    report(arguments, requests, speeds, deficit, sum(parameter.nbytes for parameter in peer.parameters()))
+    report(arguments, requests, speeds, cpu_seconds, deficit, sum(parameter.nbytes for parameter in peer.parameters()))
 
 
 def tell(progress: str) -> None:
@@ -212,6 +215,7 @@ def report(
     arguments: argparse.Namespace,
     requests: Sequence[tuple[list[int], int]],
     speeds: dict[str, list[float]],
+    cpu_seconds: dict[str, list[float]],
     deficit: float,
     weight_bytes: int,
 ) -> None:
@@ -229,6 +233,7 @@ def report(
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         "tokens_per_second": speeds,
+        "cpu_seconds": cpu_seconds,
         "ratio_to_better_peer": ratios,
         "median_ratio": statistics.median(ratios),
         "largest_logit_deficit": deficit,
@@ -239,7 +244,9 @@ def report(
         print(json.dumps(document, indent=2))
         return
     for name, values in speeds.items():
-        print(f"{name:34} {statistics.median(values):7.1f} tokens/s  ({min(values):.1f} to {max(values):.1f})")
+        cpu = statistics.median(cpu_seconds[name])
+        spread = f"({min(values):.1f} to {max(values):.1f})"
+        print(f"{name:34} {statistics.median(values):7.1f} tokens/s  {spread}, {cpu:.1f} CPU seconds")
     print(f"engine over the better peer: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
     print(f"largest logit deficit of a chosen token, by transformers in fp32: {deficit:.3g}")
     print(

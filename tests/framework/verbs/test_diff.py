@@ -1,27 +1,14 @@
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.framework.git import commit, git
 from tests.framework.quarantine.entries import entry_text, write_quarantine
 from tests.framework.toy_root import ToyRoot, make_toy_root
 
 DEFAULT = 'DEFAULT CHANGED async_sched_mode "async" → "legacy"'
-
-
-def git(root: ToyRoot, *arguments: str) -> str:
-    identity = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.invalid", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(
-        ["git", *identity, *arguments], cwd=root.path, capture_output=True, text=True, check=True, timeout=30
-    )
-    return done.stdout
-
-
-def commit(root: ToyRoot, message: str) -> None:
-    git(root, "add", "--all")
-    git(root, "commit", "--quiet", "--message", message)
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +19,8 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> ToyRoot:
         root.write(name)
     root.write("pinned", engine="async_sched_mode: legacy")
     root.regen()
-    git(root, "init", "--quiet")
-    commit(root, "first")
+    git(root.path, "init", "--quiet")
+    commit(root.path, "first")
     root.set_default_mode("legacy")
     for path in (root.golden_path("leaving"), root.path / "fixtures" / "leaving.yaml"):
         path.unlink()
@@ -44,7 +31,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> ToyRoot:
     names = ("first", "second", "third", "coming")
     done = root.golden("regen", *names, "--reason", "legacy is the default again", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    commit(root, "second")
+    commit(root.path, "second")
     return root
 
 
@@ -119,7 +106,7 @@ def test_one_revision_is_compared_with_the_working_tree(history: ToyRoot, tmp_pa
 
 def test_three_dots_compare_with_where_the_branches_parted(history: ToyRoot, tmp_path: Path) -> None:
     root = history.copy(tmp_path / "root")
-    git(root, "branch", "side", "HEAD~1")
+    git(root.path, "branch", "side", "HEAD~1")
     _, document = root.json("diff", "side...HEAD")
     assert len(document["goldens"]) == 5
     _, document = root.json("diff", "HEAD...side")
@@ -128,9 +115,9 @@ def test_three_dots_compare_with_where_the_branches_parted(history: ToyRoot, tmp
 
 def test_a_revision_from_before_the_first_golden_shows_all_as_added(history: ToyRoot, tmp_path: Path) -> None:
     root = history.copy(tmp_path / "root")
-    git(root, "checkout", "--quiet", "--orphan", "empty")
-    git(root, "rm", "-r", "--quiet", "--cached", ".")
-    git(root, "commit", "--quiet", "--allow-empty", "--message", "nothing yet")
+    git(root.path, "checkout", "--quiet", "--orphan", "empty")
+    git(root.path, "rm", "-r", "--quiet", "--cached", ".")
+    git(root.path, "commit", "--quiet", "--allow-empty", "--message", "nothing yet")
     _, document = root.json("diff", "empty")
     assert {entry["what"] for entry in document["goldens"]} == {"added"}
     done = root.golden("diff", "empty..empty")
@@ -158,7 +145,7 @@ def test_a_quarantine_that_was_renewed_or_excuses_more_is_said_before_any_golden
 ) -> None:
     root = history.copy(tmp_path / "root")
     write_quarantine(root.path, entry_text("first"), entry_text("second"))
-    commit(root, "two in quarantine")
+    commit(root.path, "two in quarantine")
     write_quarantine(root.path, entry_text("first", left=9, age=1), entry_text("third", kind="[TOKEN, TEXT]"))
     lines = root.golden("diff", "HEAD").stdout.splitlines()
     assert lines[1].startswith("QUARANTINE RENEWED first on cpu: ")
