@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
@@ -51,31 +50,12 @@ def test_the_last_verdict_is_there_for_golden_explain(toy: ToyRoot) -> None:
     assert "PASS" in json.dumps(document)
 
 
-GROUPED = """
-import pytest
-@pytest.mark.xdist_group("g")
-@pytest.mark.parametrize("number", range(4))
-def test_grouped(number): pass
-"""
-
-
-def workers_of(done: subprocess.CompletedProcess[str], name: str) -> set[str]:
-    return {line.partition("]")[0] for line in done.stdout.splitlines() if " PASSED " in line and name in line}
-
-
 def test_fixtures_that_share_a_model_or_a_relation_run_on_one_worker(toy: ToyRoot) -> None:
-    (toy.path / "test_grouped.py").write_text(GROUPED)
-    (toy.path / "conftest.py").write_text(
-        "def pytest_itemcollected(item):\n"
-        "    with open('groups', 'a') as groups:\n"
-        "        print(item.name, *(mark.args[0] for mark in item.iter_markers('xdist_group')), file=groups)\n"
-    )
-    done = run_pytest(toy, "-n", "2", "--dist", "loadgroup", "-v")
+    done = run_pytest(toy, "fixtures", "-n", "2", "--dist", "loadgroup", "-v")
     assert done.returncode == 0
-    assert {"default toy", "mode/legacy toy"} <= set((toy.path / "groups").read_text().splitlines())
-    if len(workers_of(done, "test_grouped")) > 1:
-        pytest.skip("this pytest-xdist groups nothing under this pytest, not even tests of its own documentation")
-    assert len(workers_of(done, ".yaml")) == 1
+    workers = {line.partition("]")[0] for line in done.stdout.splitlines() if " PASSED " in line}
+    assert len(workers) == 1
+    assert "fixtures/default.yaml::default@toy" in done.stdout
 
 
 def test_groups_join_models_through_relations(toy: ToyRoot) -> None:
