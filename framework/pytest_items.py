@@ -184,8 +184,8 @@ class FixtureItem(pytest.Item):
     def nodeid(self) -> str:
         """The item's id, with the group that pytest-xdist adds to it under `--dist loadgroup`.
 
-        xdist 3.8 writes the group to `_nodeid`, which pytest reads no more from 9.2 on: nothing would be grouped. Reports
-        get the same id (`framework.plugin`), since xdist holds the two against each other.
+        xdist 3.8 writes the group to `_nodeid`, which pytest reads no more from 9.2 on: nothing would be grouped. The
+        reports get the same id (`framework.plugin`), since xdist holds the two against each other.
         """
         with_group = getattr(self, "_nodeid", None)
         return with_group if isinstance(with_group, str) else super().nodeid
