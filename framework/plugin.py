@@ -135,7 +135,10 @@ def root_of_folder(path: Path) -> Path | None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     """Attach what an item has to say to its report."""
     result = yield
-    _attach(item, result.get_result())
+    report = result.get_result()
+    _attach(item, report)
+    if hasattr(item, _HEARD[0]) and report.nodeid != item.nodeid:
+        report.nodeid = item.nodeid  # with the group that `--dist loadgroup` gave it, by which xdist knows it
 
 
 @pytest.hookimpl(hookwrapper=True)

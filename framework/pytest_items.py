@@ -180,6 +180,16 @@ class FixtureItem(pytest.Item):
         if self.config.pluginmanager.hasplugin("xdist"):
             self.add_marker(pytest.mark.xdist_group(Sessions.of(self.config).group(self.root, fixture)))
 
+    @property
+    def nodeid(self) -> str:
+        """The item's id, with the group that pytest-xdist adds to it under `--dist loadgroup`.
+
+        xdist 3.8 writes the group to `_nodeid`, which pytest reads no more from 9.2 on: nothing would be grouped. The
+        reports get the same id (`framework.plugin`), since xdist holds the two against each other.
+        """
+        with_group = getattr(self, "_nodeid", None)
+        return with_group if isinstance(with_group, str) else super().nodeid
+
     def runtest(self) -> None:
         """Run the fixture and judge it; with `--golden=candidates` prove what does not hold."""
         self.golden_outcome = self.golden_proposal = self.golden_error = None

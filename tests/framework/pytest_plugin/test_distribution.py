@@ -50,11 +50,7 @@ def test_the_last_verdict_is_there_for_golden_explain(toy: ToyRoot) -> None:
     assert "PASS" in json.dumps(document)
 
 
-def test_fixtures_that_share_a_model_or_a_relation_run_on_one_worker(
-    toy: ToyRoot, request: pytest.FixtureRequest
-) -> None:
-    if not hasattr(request.node, "_nodeid"):
-        pytest.skip("pytest-xdist 3.8 groups by a field that this pytest no longer has, so loadgroup groups nothing")
+def test_fixtures_that_share_a_model_or_a_relation_run_on_one_worker(toy: ToyRoot) -> None:
     done = run_pytest(toy, "fixtures", "-n", "2", "--dist", "loadgroup", "-v")
     assert done.returncode == 0
     workers = {line.partition("]")[0] for line in done.stdout.splitlines() if " PASSED " in line}
