@@ -58,7 +58,9 @@ def changed_refusals(scene: Scene) -> Iterator[Refusal]:
     touched = {change.path for change in changes}
     for change in changes:
         siblings = list(_siblings(scene, change, touched))
-        found = [*refusals_of(change, lambda *each: _problems(scene, *each)), *unrefreshed(change, siblings, declared)]
+        fixture = scene.fixtures.get(change.fixture)
+        found = [*refusals_of(change, fixture, lambda *each: _problems(scene, *each))]
+        found += unrefreshed(change, siblings, declared)
         for refusal in found:
             yield dataclasses.replace(refusal, commit=scene.history.commit_of(change.path, landed))
     yield from stale_regenerations(scene.history, scene.span.base, scene.span.head, scene.span.since, landed)

@@ -15,6 +15,8 @@ from framework.errors import GoldenError
 from framework.explain.change import change_between
 from framework.gate.refusal import Refusal, RefusalClass
 from framework.golden.store import Golden, parse_golden
+from framework.manifest.fixture import Fixture
+from framework.regenerate.difference import difference
 
 _OF_ONE_DEVICE: Final = frozenset({FindingClass.LOGPROB.value, FindingClass.PERFORMANCE.value})
 """Classes of values that may move on one platform and stay on another."""
@@ -49,8 +51,10 @@ def changed_goldens(
     return tuple(GoldenChange(path, old.get(path), new.get(path)) for path in paths)
 
 
-def refusals_of(change: GoldenChange, problems: Callable[[GoldenChange, Golden], Sequence[str]]) -> Iterator[Refusal]:
-    """Yield why a golden that a change brings may not come in.
+def refusals_of(
+    change: GoldenChange, fixture: Fixture | None, problems: Callable[[GoldenChange, Golden], Sequence[str]]
+) -> Iterator[Refusal]:
+    """Yield why a golden that a change brings may not come in; `fixture` is the one that reads it, if there is one.
 
     `problems` says what of a golden can be seen not to be proven. A golden that cannot be read is left to the run and
     to lint, which refuse it too.
@@ -68,8 +72,8 @@ def refusals_of(change: GoldenChange, problems: Callable[[GoldenChange, Golden],
         yield Refusal(RefusalClass.NO_REASON, change.path, f"{message}. {way_out}")
     for problem in problems(change, new):
         yield Refusal(RefusalClass.NOT_PROVEN, change.path, problem)
-    if isinstance(old, Golden):
-        yield from _out_of_scope(change, old, new)
+    if isinstance(old, Golden) and fixture is not None:
+        yield from _out_of_scope(change, fixture, old, new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +116,14 @@ def _shared_classes(change: GoldenChange) -> list[str]:
     return sorted(by_class.keys() - _OF_ONE_DEVICE)
 
 
-def _out_of_scope(change: GoldenChange, old: Golden, new: Golden) -> Iterator[Refusal]:
+def _out_of_scope(change: GoldenChange, fixture: Fixture, old: Golden, new: Golden) -> Iterator[Refusal]:
+    """Compare as `golden accept` does: what lies within its tolerance has not moved."""
     accepted = new.document["provenance"].get("accepted")
     only = accepted.get("only") if isinstance(accepted, dict) else None
     if not isinstance(only, list) or not only:
         return
-    beyond = sorted(change_between(old.document, new.document).by_class.keys() - {*map(str, only)})
+    by_class = difference(fixture, old, new.document, new.document["hashes"]).by_class
+    beyond = sorted(by_class.keys() - {*map(str, only), FindingClass.STALE.value})
     if beyond:
         message = f"accepted for {', '.join(map(str, only))} only, and {', '.join(beyond)} moved too"
         way_out = "Find out why, or accept it anew with what may move"

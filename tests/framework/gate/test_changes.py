@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from framework.compare.rules import parse_rules
 from framework.gate.changes import GoldenChange, Sibling, refusals_of, unrefreshed
 from framework.gate.refusal import Refusal
 from framework.golden.seal import sealed_bytes
 from framework.golden.store import parse_golden
+from framework.manifest.fixture import Fixture, Workload
 from tests.framework.gate.queue import Queue, classes, make_queue
 from tests.framework.regenerate.proven import falsify
 
@@ -53,8 +55,34 @@ def accepted(*only: str) -> Callable[[dict[str, Any]], object]:
     return lambda document: document["provenance"].update(accepted=scope)
 
 
+def a_little_other_logprob(document: dict[str, Any]) -> None:
+    document["requests"]["0"]["generated_logprobs"][0] -= 1e-7
+
+
+FIXTURE = Fixture(
+    name="first",
+    path=Path("fixtures/first.yaml"),
+    summary="",
+    model="toy",
+    engine={},
+    workload=Workload((), {}),
+    rules=parse_rules(
+        {
+            "assert": {
+                "generated_tokens": "exact",
+                "generated_text": "exact",
+                "finish_reason": "exact",
+                "generated_logprobs": {"atol": 1e-5, "rtol": 0.0},
+                "counters": {"*": "exact"},
+            }
+        }
+    ),
+)
+
+
 def found(old: bytes | None, new: bytes | None, *problems: str) -> list[str]:
-    return [refusal.kind.value for refusal in refusals_of(GoldenChange(PATH, old, new), lambda *_: problems)]
+    refusals = refusals_of(GoldenChange(PATH, old, new), FIXTURE, lambda *_: problems)
+    return [refusal.kind.value for refusal in refusals]
 
 
 def test_values_that_moved_need_a_reason_of_their_own(golden: bytes) -> None:
@@ -78,6 +106,8 @@ def test_more_may_not_move_than_was_accepted(golden: bytes) -> None:
     moved = edited(golden, other_tokens, accepted("LOGPROB"))
     assert found(golden, moved) == ["OUT_OF_SCOPE"]
     assert found(golden, edited(golden, other_logprob, accepted("LOGPROB"))) == []
+    assert found(golden, edited(golden, other_logprob, accepted("TOKEN"))) == ["OUT_OF_SCOPE"]
+    assert found(golden, edited(golden, a_little_other_logprob, accepted("TOKEN"))) == [], "within its tolerance"
     assert found(golden, edited(golden, other_logprob, other_tokens, accepted("LOGPROB", "TOKEN"))) == []
 
 

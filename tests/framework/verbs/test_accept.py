@@ -80,6 +80,8 @@ def test_only_a_class_that_was_named_may_move(toy: ToyRoot) -> None:
     assert "COUNTER moved too" in document["fixtures"][0]["problems"][0]
     assert toy.golden("accept", *REASON, "--yes", "--only", "tokens,counters").returncode == 0
     assert toy.golden("run").returncode == 0
+    stored = read_golden(toy.golden_path(document["fixtures"][0]["fixture"])).document["provenance"]["accepted"]
+    assert stored["only"] == ["COUNTER", "TOKEN"]
 
 
 @pytest.mark.parametrize(
