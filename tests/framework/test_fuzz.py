@@ -118,7 +118,7 @@ def root(recorded: ToyRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     copied = recorded.copy(tmp_path / "root")
     workspace = open_workspace(copied.path, None)
     runner = InProcessRunner(load_adapter(workspace))
-    monkeypatch.setattr("framework.verbs.run_fixtures.SubprocessRunner", lambda _: runner)
+    monkeypatch.setattr("framework.verbs.run_fixtures.SubprocessRunner", lambda *_, **__: runner)
     return copied
 
 

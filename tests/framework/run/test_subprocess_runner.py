@@ -159,7 +159,8 @@ runner.run(Task(fixture, fixtures / "models" / "toy", "cpu"), time_limit_s=60.0)
 
 def test_a_worker_ends_when_its_parent_is_killed(toy: ToyRoot) -> None:
     command = [sys.executable, "-c", ORPHAN, str(toy.path), ADAPTER]
-    with subprocess.Popen(command, env=toy.environment(), stdout=subprocess.PIPE, text=True) as parent:
+    environment = toy.environment(CUDA_VISIBLE_DEVICES="")  # where there may be devices, a worker begins later
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         worker = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)

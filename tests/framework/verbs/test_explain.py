@@ -141,6 +141,7 @@ FINDING = {"class": "TOKEN", "path": "x", "message": "first\nsecond"}
         json.dumps({"default": {"verdict": "FAIL", "findings": [{**FINDING, "message": 3}]}}),
         json.dumps({"default": {"verdict": 1, "findings": [FINDING]}}),
     ],
+    ids=["nested lists", "nested maps", "no map", "no JSON", "a message that is none", "a verdict that is none"],
 )
 def test_explain_takes_any_history(toy: ToyRoot, text: str) -> None:
     done = explained_with_history(toy, text)
