@@ -111,11 +111,6 @@ class SubprocessRunner:
         if on_device and self._claim.should_pass_on():
             self.close()
 
-    def end(self) -> None:
-        """Let the worker go, if there is one, without waiting until it is gone; `close` waits."""
-        if self._worker is not None:
-            self._worker.end_processes()
-
     def close(self) -> None:
         """Kill the worker, if there is one, and let go of its devices."""
         if self._worker is not None:

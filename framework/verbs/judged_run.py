@@ -62,7 +62,7 @@ def run(
     prepare_lanes(session, opened.selected, arguments.jobs, engine_time)
     report = session.run(opened.selected, lambda outcome: say(progress_line(outcome)))
     outcomes = diagnosed(session, report.outcomes, arguments.rerun_mismatches, say)
-    runner.end()
+    runner.stop()  # without waiting until its engine is gone
     state_folder = opened.workspace.state_folder
     counted = count_passes(state_folder, outcomes)
     report = dataclasses.replace(report, outcomes=counted, unmet=unmet(required, map(session.seen, counted)))
