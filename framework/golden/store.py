@@ -23,6 +23,9 @@ from framework.golden.seal import holds_several_seals, seal_holds, with_lf
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+LARGEST_GOLDEN = 16 * 1024 * 1024
+"""Bytes that a golden may have: lint refuses a larger one, and none is written."""
+
 PART_PREFIX = ".golden-writing-"
 PART_SUFFIX = ".part"
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from framework.golden.store import leads_out
+from framework.golden.store import LARGEST_GOLDEN, leads_out
 from framework.manifest.linted import Linted, LintProblem, LintRule, Severity
-
-LARGEST_GOLDEN: Final = 16 * 1024 * 1024
 
 
 def _colliding_names(linted: Linted) -> Iterator[LintProblem]:

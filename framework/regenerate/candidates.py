@@ -7,6 +7,7 @@ another machine and on another day.
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from framework.errors import GoldenError, NothingSelectedError
 from framework.golden.lock import writer_lock
 from framework.golden.seal import sealed_bytes
-from framework.golden.store import golden_path, remove_parts, write_all
+from framework.golden.store import LARGEST_GOLDEN, golden_path, remove_parts, write_all
 from framework.redact import Redactor
 from framework.regenerate.plan import Change, Kind
 
@@ -63,7 +64,8 @@ def candidate_bytes(change: Change, origin: Mapping[str, Any]) -> bytes:
     it replaces are the change's own.
 
     Raises:
-        GoldenError: a secret would be written. It cannot be redacted, since what is compared must stay as it is.
+        GoldenError: a secret would be written, which cannot be redacted, since what is compared must stay as it is; or
+            it would be larger than a golden may be.
     """
     assert change.document is not None, "only a fixture without problems has a candidate"
     document = {**change.document, "provenance": {**change.provenance, **origin}}
@@ -73,7 +75,22 @@ def candidate_bytes(change: Change, origin: Mapping[str, Any]) -> bytes:
             " was written. Take it out of the prompts, the settings, the reason, or what the engine says of itself, or"
             " unset the variable"
         )
-    return sealed_bytes(document)
+    data = sealed_bytes(document)
+    if len(data) > LARGEST_GOLDEN:
+        raise GoldenError(
+            f"{change.path}: it would have {len(data):,} bytes, more than {LARGEST_GOLDEN:,}; nothing was written. Most"
+            f" of it is {_largest_field(document)}: inform or ignore that, or shorten the workload"
+        )
+    return data
+
+
+def _largest_field(document: Mapping[str, Any]) -> str:
+    """Return the name of the per-request field that takes the most room."""
+    sizes: dict[str, int] = {}
+    for request in document["requests"].values():
+        for name, value in request.items():
+            sizes[name] = sizes.get(name, 0) + len(json.dumps(value))
+    return max(sizes, key=lambda name: sizes[name], default="not in its requests")
 
 
 def keep_candidates(workspace: Workspace, changes: Iterable[Change], origin: Mapping[str, Any]) -> list[Path]:

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from framework.compare.compare import compare_records
 from framework.compare.finding import FindingClass
 from framework.compare.rules import parse_rules
+from tests.framework.compare.samples import found, record, rules
 
 law = settings(max_examples=1000, deadline=None)
 
@@ -289,3 +291,30 @@ def test_one_mutation_is_one_finding_at_its_place(data: st.DataObject) -> None:
     assert [(finding.kind.value, finding.path) for finding in findings] == [(mutation.kind, mutation.path)]
     backwards = compare_records(mutated, record, RULES).findings
     assert len(backwards) == 1
+
+
+EXACT = st.integers(-(2**20), 2**20).map(lambda number: number / 64)
+"""Numbers whose sums and products a float holds exactly, so that the law can be asked for to the last bit."""
+
+
+@law
+@given(EXACT, EXACT, EXACT.map(abs), st.integers(0, 64).map(lambda number: number / 64))
+def test_the_golden_is_the_reference_of_a_tolerance(golden: float, current: float, atol: float, rtol: float) -> None:
+    def passes(reference: float, value: float) -> bool:
+        written = rules({"generated_logprobs": {"atol": atol, "rtol": rtol}})
+        sides = [record({"generated_logprobs": [side, 0.0, 0.0]}) for side in (reference, value)]
+        return found(sides[0], sides[1], written) == []
+
+    def allowed(reference: float, value: float) -> bool:
+        difference = abs(Fraction(value) - Fraction(reference))
+        return difference <= Fraction(atol) + Fraction(rtol) * abs(Fraction(reference))
+
+    assert passes(golden, current) == allowed(golden, current)
+    assert passes(current, golden) == allowed(current, golden)
+
+
+def test_swapping_the_sides_of_a_relative_tolerance_changes_the_verdict() -> None:
+    written = rules({"generated_logprobs": {"atol": 0.0, "rtol": 0.5}})
+    small, large = (record({"generated_logprobs": [-value, -1.0, -1.0]}) for value in (1.0, 2.0))
+    assert found(large, small, written) == []
+    assert found(small, large, written) == [("LOGPROB", 'requests["0"].generated_logprobs[0]')]

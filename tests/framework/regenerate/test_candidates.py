@@ -134,3 +134,16 @@ def test_what_cannot_be_removed_is_named_with_how_many_were(tmp_path: Path) -> N
     with pytest.raises(GoldenError, match=r"b: cannot be removed: .*; 1 of 2 were removed"):
         remove_files([tmp_path / "a", tmp_path / "b"], tmp_path)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_golden_that_would_be_too_large_is_refused_with_what_makes_it_so(
+    toy: ToyRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("framework.regenerate.candidates.LARGEST_GOLDEN", 500)
+    workspace, changes = workspace_of(toy), plan(toy)
+    with pytest.raises(GoldenError, match=r"bytes, more than 500; nothing was written\. Most of it is \w+: inform"):
+        keep_candidates(workspace, changes, ORIGIN)
+    with pytest.raises(GoldenError, match="more than 500"):
+        apply_changes(changes, state_folder=workspace.state_folder, origin=ORIGIN)
+    assert not candidates_folder(workspace).exists()
+    assert list((toy.path / "goldens").iterdir()) == []
